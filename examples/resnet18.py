@@ -1,9 +1,9 @@
-"""ResNet-18 in PyTorch, as anybody writes it: nothing in here knows of planlab.
+"""ResNet-18 in plain PyTorch, without any reference to planlab in its code.
 
     python3 examples/resnet18.py
     planlab run -- python3 examples/resnet18.py
 
-Prints of each propagation the CPU time and the page faults, and in the end the most memory that was resident.
+Prints the CPU time and page faults of each propagation, and at the end the most resident memory.
 scripts/setup-frameworks installs PyTorch.
 """
 
@@ -19,7 +19,7 @@ try:
     import torch
     import torchvision
 except ModuleNotFoundError as error:
-    # Debian's PyTorch belongs to Debian's Python, which need not be the first on the path.
+    # Debian's PyTorch works with Debian's Python, which need not be the first on the path.
     if os.path.realpath(sys.executable) != os.path.realpath(DEBIAN_PYTHON) and os.path.exists(DEBIAN_PYTHON):
         os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, *sys.argv])
     sys.exit(f"resnet18: {error}; scripts/setup-frameworks installs what is missing")

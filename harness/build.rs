@@ -1,4 +1,4 @@
-//! Tells the binary what it was built from: commit, compiler, profile.
+//! Builds facts about the build into the binary: commit, compiler, profile.
 
 use std::env;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn main() {
     println!("cargo:rustc-env=PLANLAB_RUSTC={rustc}");
     println!("cargo:rustc-env=PLANLAB_FLAGS={profile} opt-level={level} {flags}");
     if profile == "release" {
-        // At a fixed address: moving the binary's pointers took half of the time of starting it, and a cell is a process.
+        // A fixed address: relocating the binary's pointers took half of its start time, and each cell is a process.
         println!("cargo:rustc-link-arg-bin=planlab=-no-pie");
     }
     println!("cargo:rerun-if-changed=build.rs");

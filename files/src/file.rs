@@ -1,4 +1,4 @@
-//! A file that is going to be written.
+//! Files that are written whole or not at all.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use crate::SaveError;
 use crate::place::resolve;
 use crate::temporary::TemporaryFile;
 
-/// A file that is going to be written: where it goes was tried, and what it holds comes at the end, whole or
-/// not at all. Dropped before, it leaves nothing.
+/// A file that will be written as a whole or not at all. Its place was tried when it was created. If it is dropped
+/// before [`NewFile::write`], it leaves nothing.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -24,34 +24,34 @@ enum Way {
     Beside {
         temporary: TemporaryFile,
         target: PathBuf,
-        /// Those of the file that is replaced.
+        /// The permissions of the file that is replaced.
         permissions: Option<Permissions>,
     },
-    /// Straight into what is no regular file.
+    /// Directly into something other than a regular file.
     Into(File),
-    /// The same for a pipe with a name, which waits for its reader when it is opened.
+    /// A named pipe, whose opening waits for its reader.
     Pipe,
 }
 
 impl NewFile {
-    /// Tries where a file goes. What is no regular file (a device, a pipe, a link to an open descriptor such as
+    /// Tries the place of a file. Anything but a regular file (a device, a pipe, a link to an open descriptor such as
     /// `/dev/stdout`) is written to directly. A link keeps pointing to the file that is replaced.
     ///
     /// # Errors
     ///
-    /// [`SaveError`] where it cannot be written.
+    /// [`SaveError`] if the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, SaveError> {
         let way = Way::of(path).map_err(|error| SaveError::new(path, error))?;
         Ok(Self { path: path.to_owned(), way })
     }
 
-    /// The path as it was named.
+    /// The path as the caller named it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the file: synced, then renamed; an existing file's permissions are kept.
+    /// Writes, syncs and renames the file. An existing file's permissions are kept.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Way {
             return Ok(Self::Pipe);
         }
         if there.as_ref().is_some_and(|there| !there.is_file()) || is_descriptor(path) {
-            // A descriptor may be a file that somebody else has begun.
+            // A descriptor may be a file that another process has begun.
             return Ok(Self::Into(open(path)?));
         }
         let target = resolve(path)?;

@@ -10,16 +10,15 @@ use serde_json::{Map, Value, json};
 use crate::temporary::{BACK, OLD, begun};
 use crate::{FolderError, Place, TemporaryFolder, is_temporary};
 
-/// The version of the manifests.
+/// The version of the manifest format.
 const VERSION: u64 = 1;
-/// In the temporary folder: what is being filled.
+/// The name of the new folder inside the temporary folder, while it is filled.
 const NEW: &str = "new";
 
-/// A folder that is being filled and then appears, or replaces an earlier one, as a whole.
+/// A folder that is filled first and then appears, or replaces an earlier one, as a whole.
 ///
-/// Its manifest, the file `<kind>.json`, says who wrote it and lists its files:
-/// `{"planlab": "<kind>", "version": 1, "files": [...]}`. Only a folder of the same kind that holds nothing but
-/// these files is replaced.
+/// Its manifest, the file `<kind>.json`, names the writer and lists the files: `{"planlab": "<kind>", "version": 1,
+/// "files": [...]}`. Only a folder of the same kind that holds nothing but these files is replaced.
 #[derive(Debug)]
 pub struct NewFolder {
     place: Place,
@@ -29,12 +28,13 @@ pub struct NewFolder {
 }
 
 impl NewFolder {
-    /// Looks whether the folder may be written, and makes place for it. `reads` is what is read to fill it.
+    /// Checks that the folder may be written, and creates a temporary folder beside it. `reads` are the paths that are
+    /// read to fill it.
     ///
     /// # Errors
     ///
-    /// As [`Place::find`] and [`Place::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`]
-    /// where the folder holds something else; [`FolderError::Io`] where there is no writing beside it.
+    /// As [`Place::find`] and [`Place::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`] if the
+    /// folder holds something else; [`FolderError::Io`] if the folder beside it cannot be created.
     pub fn create<P: AsRef<Path>>(
         named: &Path,
         kind: &'static str,
@@ -44,7 +44,7 @@ impl NewFolder {
         place.check_replaceable()?;
         check_own(place.target(), place.named(), kind)?;
         let temporary = TemporaryFolder::beside(&place)?;
-        // A folder inside: temporary folders are private, what is kept is not.
+        // A folder inside, because temporary folders are private and the result is not.
         let new = fs::create_dir(temporary.path().join(NEW));
         new.map_err(FolderError::io("create", place.named()))?;
         Ok(Self { place, kind, temporary, files: BTreeSet::new() })
@@ -58,7 +58,7 @@ impl NewFolder {
     pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let mut path = self.temporary.path().join(NEW);
         let (folders, _) = name.rsplit_once('/').unwrap_or(("", name));
-        // One by one: a folder that was abandoned is not made again.
+        // One by one, so that an abandoned folder is not created again.
         for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
             path.push(folder);
             match fs::create_dir(&path) {
@@ -74,12 +74,12 @@ impl NewFolder {
         Ok(())
     }
 
-    /// The path that a file will have.
+    /// The path that a file will have, for messages.
     fn shown(&self, name: &str) -> PathBuf {
         self.place.named().join(name)
     }
 
-    /// How many files were put.
+    /// The number of files put so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.files.len()
@@ -91,13 +91,13 @@ impl NewFolder {
         self.files.is_empty()
     }
 
-    /// Writes the manifest, with what `about` says besides, and gives the folder its name. Whoever looks sees
-    /// the earlier folder or this one, and a process that is killed leaves one of the two. Gives the number of
-    /// files, the manifest included.
+    /// Writes the manifest, with the extra fields of `about`, and gives the folder its name. Readers see either the
+    /// earlier folder or this one, and a killed process leaves one of the two. Returns the number of files, including
+    /// the manifest.
     ///
     /// # Errors
     ///
-    /// As [`NewFolder::create`]; the earlier folder is then as it was. [`FolderError::Kept`] where the folder was
+    /// As [`NewFolder::create`]; the earlier folder is then unchanged. [`FolderError::Kept`] if the folder was
     /// replaced, but not all of the earlier one could be removed.
     pub fn commit(mut self, about: Map<String, Value>) -> Result<usize, FolderError> {
         let mut manifest = json!({ "planlab": self.kind, "version": VERSION, "files": self.files });
@@ -106,13 +106,13 @@ impl NewFolder {
         }
         self.put(&manifest_of(self.kind), format!("{manifest:#}\n").as_bytes())?;
         self.sync()?;
-        // Time has passed.
+        // The folder may have changed since it was created.
         self.check_own(self.place.target())?;
         self.swap()?;
         Ok(self.files.len())
     }
 
-    /// Has the disk take all that was put: a name that survives a power cut must not lead to empty pages.
+    /// Syncs all files to disk: a name that survives a power cut must not lead to empty files.
     fn sync(&self) -> Result<(), FolderError> {
         let new = self.temporary.path().join(NEW);
         let mut paths = BTreeSet::from([Path::new("")]);
@@ -129,8 +129,8 @@ impl NewFolder {
         check_own(folder, self.place.named(), self.kind)
     }
 
-    /// Puts the new folder in the place of what is there, and looks at that once more: as long as it had its name,
-    /// anybody could put something into it.
+    /// Replaces the old folder with the new one, then checks the old one again: while it had its name, anybody could
+    /// put a file into it.
     fn swap(&self) -> Result<(), FolderError> {
         let _begun = begun();
         let (new, target) = (self.temporary.path().join(NEW), self.place.target());
@@ -139,26 +139,26 @@ impl NewFolder {
         let own = match self.check_own(&old) {
             Ok(own) => own,
             Err(error) => {
-                // Where it cannot have its name again, all of it is kept.
+                // If it cannot get its name back, all of it is kept.
                 let back = self.take_back(&old, &new);
                 back.or_else(|_| self.remove_listed(&old, &BTreeSet::new()))?;
                 return Err(error);
             }
         };
-        // On the disk before the old one goes.
+        // The new name must be on disk before the old folder is removed.
         let mut parents = target.parent().into_iter().chain([self.temporary.path()]);
         parents.try_for_each(|folder| File::open(folder)?.sync_all()).map_err(io)?;
         self.remove_listed(&old, &own)
     }
 
-    /// Gives the new folder its name; tells where the one is that had it.
+    /// Gives the new folder its name; returns the new path of the folder that had the name.
     fn take_name(&self, new: &Path) -> io::Result<Option<PathBuf>> {
         let target = self.place.target();
         if let Ok(there) = fs::metadata(target) {
             fs::set_permissions(new, there.permissions())?;
         }
         match fs::rename(new, target) {
-            // The system replaces what is empty or not there.
+            // The rename works if the target is empty or missing.
             Ok(()) => return Ok(None),
             Err(error) if !target.is_dir() => return Err(error),
             Err(_) => {}
@@ -169,20 +169,20 @@ impl NewFolder {
         self.swap_in_steps(new, target).map(Some)
     }
 
-    /// Where the file system cannot exchange two folders at once; a run that is killed in between leaves the old
-    /// one to the next run, which gives it its name back.
+    /// For file systems that cannot exchange two folders at once. If a run is killed in between, the next run gives the
+    /// old folder its name back.
     fn swap_in_steps(&self, new: &Path, target: &Path) -> io::Result<PathBuf> {
         let name = target.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| io::Error::other("the folder's name is no text"))?;
         let (back, old) = (self.temporary.path().join(BACK), self.temporary.path().join(OLD));
         fs::write(&back, name)?;
         fs::rename(target, &old)?;
-        // Where this fails the name goes back when the temporary folder is dropped.
+        // If this fails, dropping the temporary folder restores the name.
         fs::rename(new, target)?;
         Ok(old)
     }
 
-    /// Gives the old folder its name again. What came into the new one meanwhile is kept.
+    /// Gives the old folder its name back. Files that others put into the new one meanwhile are kept.
     fn take_back(&self, old: &Path, new: &Path) -> io::Result<()> {
         let target = self.place.target();
         if old == new {
@@ -197,9 +197,9 @@ impl NewFolder {
         Ok(())
     }
 
-    /// Removes a folder file by file: what is not on the list is kept, whenever it came.
+    /// Removes a folder file by file. Files that are not on the list are kept, whenever they appeared.
     fn remove_listed(&self, folder: &Path, own: &BTreeSet<String>) -> Result<(), FolderError> {
-        // What cannot be removed goes with the temporary folder, if it is ours.
+        // What cannot be removed here, and is ours, is removed with the temporary folder.
         let _ = remove_own(folder, Path::new(""), own);
         let io = |error| FolderError::io("replace", self.place.named())(error);
         match first_foreign(folder, own).map_err(io)? {
@@ -211,8 +211,7 @@ impl NewFolder {
         }
     }
 
-    /// Gives a folder that holds what is not ours a name that is seen. Where it cannot have one, it stays where it
-    /// is.
+    /// Gives a folder with foreign files a visible name (`<name>.kept-<n>`). If that fails, it stays where it is.
     fn keep(&self, folder: &Path) -> io::Result<PathBuf> {
         let name = |number: u32| {
             let mut name = self.place.target().as_os_str().to_owned();
@@ -229,7 +228,7 @@ impl NewFolder {
     }
 }
 
-/// Removes the files of the list, then the folders that are empty.
+/// Removes the listed files, then the empty folders.
 fn remove_own(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder.join(inside))? {
         let entry = entry?;
@@ -261,8 +260,8 @@ fn manifest_of(kind: &str) -> String {
     format!("{kind}.json")
 }
 
-/// Refuses a folder that holds anything but what an earlier run of the same writer has put there; gives the list
-/// of that. `named` is the name of the folder for who reads the message.
+/// Refuses a folder that holds anything except the files of an earlier run of the same writer; returns the list of
+/// those. `named` is the folder's name in messages.
 fn check_own(path: &Path, named: &Path, kind: &'static str) -> Result<BTreeSet<String>, FolderError> {
     let manifest = path.join(manifest_of(kind));
     let io = |error| FolderError::io("read", named)(error);
@@ -295,12 +294,12 @@ fn listed(manifest: &[u8], kind: &str) -> Option<BTreeSet<String>> {
     files.iter().map(|file| file.as_str().map(str::to_owned)).collect()
 }
 
-/// The first file below a folder that is not in the list, in the order of their paths; a folder counts as one
-/// where it is empty or no folder of the list. Temporary files are left out.
+/// The first file below a folder that is not in the list, in the order of their paths. A folder counts as a file if it
+/// is empty or not on the list. Temporary files are skipped.
 ///
 /// # Errors
 ///
-/// What the file system says. A folder that is not there holds nothing.
+/// Errors of the file system. A missing folder counts as empty.
 pub fn first_foreign(folder: &Path, own: &BTreeSet<String>) -> io::Result<Option<PathBuf>> {
     look(folder, Path::new(""), own)
 }
@@ -329,7 +328,7 @@ fn look(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<Opti
     Ok(None)
 }
 
-/// Whether a file of the list lies in the folder.
+/// Whether a listed file lies in the folder.
 fn has_folder(own: &BTreeSet<String>, name: &str) -> bool {
     let start = format!("{name}/");
     own.range(start.clone()..).next().is_some_and(|file| file.starts_with(&start))
@@ -353,7 +352,7 @@ mod tests {
         fs::read_to_string(path).expect("there")
     }
 
-    /// A folder in which there is a report.
+    /// A folder that contains a report.
     fn begun_report() -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().expect("a folder");
         let out = root.path().join("deep/out");
@@ -456,7 +455,7 @@ mod tests {
         let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
         folder.put("index.html", b"two").expect("writable");
         fs::write(out.join("notes.txt"), "precious").expect("writable");
-        // Behind the last look at what is there.
+        // After the last check of the old folder.
         assert!(matches!(folder.swap(), Err(FolderError::Foreign { .. })));
         drop(folder);
         assert_eq!(read(&out.join("notes.txt")), "precious");

@@ -1,14 +1,14 @@
-//! Files and folders that appear whole or not at all, and what a writer may remove.
+//! Files and folders that appear whole or not at all, and the rules for what a writer may remove.
 //!
-//! - [`NewFile`] is a file that is going to be written: its place is tried first, its content comes last.
-//! - [`NewFolder`] is a folder that is replaced as a whole. It lists its files in a manifest, and only a folder
-//!   that holds nothing else is replaced.
-//! - [`TemporaryFolder`] is for what nobody keeps.
-//! - [`FormatError`] is what every reader says of a file that it cannot read: file, line, reason.
+//! - [`NewFile`] is a file to be written: its place is tried first, its content comes last.
+//! - [`NewFolder`] is a folder that is replaced as a whole. It lists its files in a manifest, and replaces only a
+//!   folder that holds nothing but listed files.
+//! - [`TemporaryFolder`] is for files that are not kept.
+//! - [`FormatError`] is the error of every reader for a file that it cannot read: file, line, reason.
 //!
-//! What is not whole yet has a hidden name, `.planlab-tmp-<boot>-<random>`, and is locked by its process. An
-//! interrupted process removes its own by [`abandon`]; those of a process that was killed are removed by the
-//! next one that writes to the same folder.
+//! Unfinished output has a hidden name, `.planlab-tmp-<boot>-<random>`, and is locked by its process. An interrupted
+//! process removes its own with [`abandon`]. The next process that writes to the same folder removes what a killed
+//! process left.
 
 mod error;
 mod file;

@@ -1,4 +1,4 @@
-//! Where a path leads to.
+//! Resolves the path of a folder, and checks that it may be replaced.
 
 use std::fs;
 use std::io;
@@ -6,26 +6,25 @@ use std::path::{Path, PathBuf};
 
 use crate::FolderError;
 
-/// As many links are followed one after the other.
+/// The most links followed one after the other.
 const LINKS: usize = 40;
 
-/// Where a folder is, or will be.
+/// The place of a folder that exists or will be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// As it was named.
+    /// The path as the caller named it.
     named: PathBuf,
-    /// Without links; what is not there yet comes last.
+    /// The path without links; missing parts come last.
     target: PathBuf,
 }
 
 impl Place {
-    /// Where `named` leads to: a link to its target, whether that is there or not. `reads` is what is read to
-    /// fill the folder, of which nothing may lie inside it, nor the folder inside that.
+    /// Resolves `named`, following links whether their target exists or not. `reads` are the paths that are read to
+    /// fill the folder. None of them may lie inside the folder, nor the folder inside one of them.
     ///
     /// # Errors
     ///
-    /// [`FolderError::NotAFolder`], [`FolderError::Nested`], [`FolderError::Io`] where the path cannot be looked
-    /// at.
+    /// [`FolderError::NotAFolder`], [`FolderError::Nested`], [`FolderError::Io`] if the path cannot be examined.
     pub fn find<P: AsRef<Path>>(named: &Path, reads: &[P]) -> Result<Self, FolderError> {
         let target = resolve(named).map_err(FolderError::io("find", named))?;
         if target.exists() && !target.is_dir() {
@@ -40,7 +39,7 @@ impl Place {
         Ok(Self { named: named.to_owned(), target })
     }
 
-    /// The path as it was named.
+    /// The path as the caller named it.
     #[must_use]
     pub fn named(&self) -> &Path {
         &self.named
@@ -52,11 +51,11 @@ impl Place {
         &self.target
     }
 
-    /// The folder that the folder lies in, whether it is there or not.
+    /// The parent of the folder, which may be missing.
     ///
     /// # Errors
     ///
-    /// [`FolderError::InUse`] for the root, which lies in none.
+    /// [`FolderError::InUse`] for the root, which has no parent.
     pub fn parent(&self) -> Result<&Path, FolderError> {
         self.target.parent().ok_or_else(|| self.in_use("it is the root"))
     }
@@ -97,7 +96,7 @@ fn device(_path: &Path) -> Result<u64, FolderError> {
     Ok(0)
 }
 
-/// The absolute path without links; names that are not there stay as they are.
+/// The absolute path without links; names of missing files stay as they are.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..LINKS {
@@ -109,7 +108,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
         let parent = resolve(parent)?;
         match fs::read_link(parent.join(name)) {
-            // A link that leads to what is not there.
+            // A link whose target is missing.
             Ok(link) => path = parent.join(link),
             Err(_) => return Ok(parent.join(name)),
         }

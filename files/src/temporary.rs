@@ -1,13 +1,12 @@
-//! What is not whole yet, and who may remove it.
+//! Temporary files and folders for unfinished output, and the rules for who may remove them.
 //!
-//! A temporary file or folder has a name that nothing else has, and its process holds a lock on it: on the
-//! file itself, or on the file `lock` in the folder. So a leftover is known by its name and by its lock, which
-//! the system frees when a process ends, however it ends. There is no process number in the name: numbers are
-//! used again, and other hosts have their own. Some file systems keep locks within a host: what another boot
-//! of this host or another host began is a leftover after a day only.
+//! A temporary file or folder has a unique name, and its process holds a lock on it: on the file itself, or on the file
+//! `lock` in the folder. A leftover is recognised by its name and by its free lock, which the system releases however a
+//! process ends. The name has no process number, because numbers are reused and other hosts have their own. Some file
+//! systems keep locks within a host, so what another boot or another host began counts as a leftover only after a day.
 //!
-//! The names are no secret, and anybody may write to `/tmp`: what belongs to another user is left alone, no link
-//! is followed, and nothing leaves a leftover but a folder that gets its own name back.
+//! The names are not secret, and anybody may write to `/tmp`. So files of other users are left alone, no link is
+//! followed, and nothing is moved out of a leftover except a folder that gets its own name back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -25,56 +24,56 @@ use tempfile::NamedTempFile;
 use crate::{FolderError, Place};
 
 const PREFIX: &str = ".planlab-tmp-";
-/// Letters of the boot's number in a name, and of the random part.
+/// Number of letters of the boot id in a name; below, of the random part.
 const BOOT: usize = 8;
 const RANDOM: usize = 6;
-/// How long what another host or boot began is left alone.
+/// How long output of another host or boot is left alone.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Each time that a name is lost to a process that took it for a leftover, another is drawn.
+/// Attempts to find a name. One fails if another process removes the file as a leftover before it is locked.
 const TRIES: usize = 16;
 
-/// In a folder: what is locked.
+/// In a folder: the locked file.
 const LOCK: &str = "lock";
-/// In a folder: the folder that is replaced, while it has no other name.
+/// In a folder: the replaced folder, while it has no other name.
 pub(crate) const OLD: &str = "old";
-/// In a folder: the name that [`OLD`] had, for as long as nothing else has it.
+/// In a folder: a file with the name that [`OLD`] had, to restore it unless something else has taken the name.
 pub(crate) const BACK: &str = "back";
 
 static BEGUN: LazyLock<Mutex<Begun>> = LazyLock::new(Mutex::default);
 
-/// What this process has begun.
+/// The temporary files and folders that this process has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     paths: BTreeMap<PathBuf, Traces>,
-    /// Folders that leftovers were looked for in, and what for.
+    /// Folders that were already searched for leftovers, with their use.
     swept: BTreeSet<(PathBuf, Use)>,
 }
 
-/// What goes with a temporary file or folder.
+/// What belongs to a temporary file or folder.
 #[derive(Debug, Default)]
 struct Traces {
     usage: Use,
-    /// Folders that were made for it to lie in, the innermost first. They go where nothing is in them.
+    /// Parent folders that were created for it, the innermost first. They are removed if they are empty.
     made: Vec<PathBuf>,
 }
 
-/// What is done in a folder.
+/// What a temporary folder is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// Something gets a name in it; what [`OLD`] was there has it again.
+    /// To give output its name; [`OLD`] gets its name back.
     #[default]
     Names,
-    /// Nothing is kept: nothing gets a name in it.
+    /// Nothing is kept.
     Scratch,
 }
 
-/// Temporaries get their names, and lose them, under this lock alone.
+/// The lock under which temporaries get and lose their names.
 pub(crate) fn begun() -> MutexGuard<'static, Begun> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all that this process has begun and not ended. Whatever would begin or end something waits from now
-/// on and for ever: the caller ends the process.
+/// Removes everything that this process has begun and not finished. Any other thread that begins or finishes a
+/// temporary now waits for ever: the caller ends the process.
 pub fn abandon() {
     let mut begun = begun();
     for (path, traces) in std::mem::take(&mut begun.paths) {
@@ -88,7 +87,7 @@ pub fn abandon() {
     std::mem::forget(begun);
 }
 
-/// Under another name first: whoever still writes to it by its path writes to nothing.
+/// Removes a folder after renaming it, so that a thread that still writes by its path finds nothing.
 fn abandon_folder(path: &Path, usage: Use) {
     let mut aside = path.as_os_str().to_owned();
     aside.push("x");
@@ -96,34 +95,34 @@ fn abandon_folder(path: &Path, usage: Use) {
     let is_aside = fs::rename(path, &aside).is_ok();
     discard(if is_aside { &aside } else { path }, usage);
     if is_aside && path.exists() {
-        // Somebody made it again. It has no lock by which the next run would know it for a leftover.
+        // Another thread created it again, without a lock by which the next run could recognise a leftover.
         let _ = fs::remove_dir_all(path);
     }
 }
 
-/// Waits for ever where another thread has called [`abandon`]: what goes wrong after that is no error to tell.
+/// Waits for ever if another thread has called [`abandon`], so that no errors are reported after that.
 pub fn settle() {
     drop(begun());
 }
 
-/// Makes a folder and those that it lies in, where they are missing; not once another thread has called [`abandon`],
-/// which waits for this: what was removed does not come back.
+/// Creates a folder and its missing parents, unless another thread has called [`abandon`]; that call and this one
+/// exclude each other, so nothing that was removed comes back.
 ///
 /// # Errors
 ///
-/// What the file system says.
+/// Errors of the file system.
 pub fn create_folders(path: &Path) -> io::Result<()> {
     let _begun = begun();
     fs::create_dir_all(path)
 }
 
-/// Whether a name is one of a temporary file or folder.
+/// Whether a name belongs to a temporary file or folder.
 #[must_use]
 pub fn is_temporary(name: &OsStr) -> bool {
     boot_in(name).is_some()
 }
 
-/// The boot's number in the name of a temporary file or folder.
+/// The boot id in the name of a temporary file or folder.
 fn boot_in(name: &OsStr) -> Option<&str> {
     let (boot, random) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let is_boot = boot.len() == BOOT && boot.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -131,7 +130,7 @@ fn boot_in(name: &OsStr) -> Option<&str> {
     (is_boot && is_random).then_some(boot)
 }
 
-/// The number that the kernel drew when it began; zeros where it does not tell.
+/// The boot id of the kernel; zeros if it is not available.
 fn boot() -> &'static str {
     static NUMBER: LazyLock<String> = LazyLock::new(|| {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -142,14 +141,14 @@ fn boot() -> &'static str {
 
 const UNKNOWN: &str = "00000000";
 
-/// A hidden file that goes when it is dropped.
+/// A hidden file that is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
     inner: Option<NamedTempFile>,
 }
 
 impl TemporaryFile {
-    /// A new file with what an ordinary one gets for its permissions.
+    /// A new file with the permissions of an ordinary one.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         let mut begun = begun();
         begun.sweep(folder, Use::Names);
@@ -168,7 +167,7 @@ impl TemporaryFile {
         self.inner.as_mut().map(NamedTempFile::as_file_mut).ok_or_else(no_name)
     }
 
-    /// Gives the file its name, whatever had it before.
+    /// Gives the file its name, replacing any file that had it.
     pub(crate) fn persist(mut self, to: &Path) -> io::Result<()> {
         let mut begun = begun();
         let file = self.inner.take().ok_or_else(no_name)?;
@@ -188,8 +187,8 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Removes what killed processes have left beside a place; once in a process. Whoever makes a temporary folder there
-/// need not ask for it.
+/// Removes what killed processes have left beside a place; once per process. Creating a temporary folder there does the
+/// same.
 ///
 /// # Errors
 ///
@@ -200,7 +199,7 @@ pub fn remove_leftovers(place: &Place) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// A hidden folder that goes when it is dropped, with all that is in it.
+/// A hidden folder that is removed with its content when dropped.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
@@ -208,17 +207,17 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// A new folder for what nobody keeps, private to this user.
+    /// A new folder for files that are not kept, private to this user.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn scratch_in(folder: &Path) -> io::Result<Self> {
         begun().begin(folder, Use::Scratch, Vec::new())
     }
 
-    /// A new folder beside a place, private to this user. Folders that the place is to lie in are made where they
-    /// are missing, and go with this one where nothing is in them by then.
+    /// A new folder beside a place, private to this user. Missing parents of the place are created, and removed with
+    /// this folder if they are empty by then.
     ///
     /// # Errors
     ///
@@ -231,22 +230,22 @@ impl TemporaryFolder {
         folder.map_err(FolderError::io("create a folder in", parent))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// From now on the folder goes only where it is empty.
+    /// From now on the folder is removed only if it is empty.
     pub(crate) fn spare(&self) -> io::Result<()> {
         fs::remove_file(self.path.join(LOCK))
     }
 
-    /// Renames what is in the folder; not while the process is being ended.
+    /// Moves a file or folder out of this one, but not while the process is being ended.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn hand_out(&self, name: &str, to: &Path) -> io::Result<()> {
         let _begun = begun();
         fs::rename(self.path.join(name), to)
@@ -273,8 +272,7 @@ fn no_name() -> io::Error {
     io::Error::other("other processes remove every temporary file as soon as it is there")
 }
 
-/// Makes a folder and those that it lies in; gives those that were not there, the innermost first. Makes all of
-/// them or none.
+/// Creates a folder and its missing parents, all or none; returns the created ones, the innermost first.
 fn make_missing(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut made = Vec::new();
     let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
@@ -291,23 +289,23 @@ fn make_missing(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Removes folders up to the first in which something is.
+/// Removes folders up to the first that is not empty.
 fn remove_empty(folders: &[PathBuf]) {
     let _ = folders.iter().try_for_each(fs::remove_dir);
 }
 
-/// A new folder that only this user may look into.
+/// A new folder that only this user may open.
 fn private_folder(parent: &Path) -> io::Result<PathBuf> {
     Ok(named().permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep())
 }
 
-/// The lock of a folder that was just made.
+/// Creates the lock file of a new folder.
 fn new_lock(folder: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(LOCK))
 }
 
-/// Locks what was made, and looks whether it is still there: until then it looked like a leftover. Where there
-/// are no locks nobody takes it for one.
+/// Locks a new file and checks that it still exists: until then it looked like a leftover. On a file system without
+/// locks no process takes it for one.
 fn is_held(lock: &File, path: &Path) -> bool {
     !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) && path.exists()
 }
@@ -320,7 +318,7 @@ impl Begun {
         Ok(begun)
     }
 
-    /// Removes what killed processes have left in a folder; once in a process.
+    /// Removes what killed processes have left in a folder; once per process.
     fn sweep(&mut self, folder: &Path, usage: Use) {
         let Ok(folder) = folder.canonicalize() else { return };
         let Ok(entries) = fs::read_dir(&folder) else { return };
@@ -330,7 +328,7 @@ impl Begun {
         for entry in entries.filter_map(Result::ok) {
             let name = entry.file_name();
             if boot_in(&name).is_some_and(|boot| is_of_the_past(boot, &entry)) {
-                // Who cannot have the lock leaves it, for whatever reason.
+                // If the lock is not available, for any reason, the leftover stays.
                 let _ = remove_leftover(&entry.path(), usage);
             }
         }
@@ -342,7 +340,7 @@ fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
         let path = private_folder(parent)?;
         match new_lock(&path) {
             Ok(lock) if is_held(&lock, &path) => return Ok(TemporaryFolder { path, _lock: lock }),
-            // Another process took it for a leftover before it was locked.
+            // Another process removed it as a leftover before it was locked.
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -354,13 +352,13 @@ fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
     Err(no_name())
 }
 
-/// Whether the lock decides alone: of this boot, or so old that no other host is at work on it.
+/// Whether the lock alone decides: the file is of this boot, or too old for another host to be still writing it.
 fn is_of_the_past(of: &str, entry: &fs::DirEntry) -> bool {
     let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
     (of == boot() && of != UNKNOWN) || age().is_some_and(|age| age > PATIENCE)
 }
 
-/// Removes a file or folder of this user's that no process holds.
+/// Removes a file or folder of this user if no process holds its lock.
 fn remove_leftover(path: &Path, usage: Use) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_file() {
@@ -375,11 +373,11 @@ fn remove_leftover(path: &Path, usage: Use) -> io::Result<()> {
         return Ok(());
     }
     let lock = match open_in(&folder, Path::new(LOCK), OFlags::RDWR) {
-        // It goes where it is empty: it was about to get its lock, or had lost it.
+        // Without a lock it is removed only if empty: its process was about to lock it, or was removing it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir(path),
         lock => lock?,
     };
-    // Who makes tables finds their earlier folder, where that has to get its name back.
+    // A leftover with [`BACK`] waits for a run that writes there, which restores the earlier folder's name.
     let waits = usage == Use::Scratch && fs::symlink_metadata(path.join(BACK)).is_ok();
     if !waits && lock.metadata()?.is_file() && lock.try_lock().is_ok() {
         discard(path, usage);
@@ -397,15 +395,15 @@ fn is_ours(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// Removes a temporary folder. What it took the name from gets it back first, where nothing else has it.
+/// Removes a temporary folder. First, the folder whose name it took gets the name back, unless something else has it.
 fn discard(folder: &Path, usage: Use) {
     if usage == Use::Scratch || give_back(folder).is_ok() {
-        // A folder that cannot be removed now is a leftover for the next run.
+        // If it cannot be removed now, the next run finds it as a leftover.
         let _ = remove(folder);
     }
 }
 
-/// The lock goes last, as a folder without one is not removed unless it is empty.
+/// Removes a folder, with the lock last: a later run removes a folder without a lock only if it is empty.
 fn remove(folder: &Path) -> io::Result<()> {
     let lock = folder.join(LOCK);
     if !lock.exists() {
@@ -424,7 +422,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Gives the folder [`OLD`] the name in [`BACK`] again, if both are there and nothing else has the name.
+/// Gives the folder [`OLD`] the name in [`BACK`] back, if both exist and nothing else has the name.
 fn give_back(folder: &Path) -> io::Result<()> {
     let old = folder.join(OLD);
     if !fs::symlink_metadata(&old).is_ok_and(|old| old.is_dir()) {
@@ -440,7 +438,7 @@ fn give_back(folder: &Path) -> io::Result<()> {
     if fs::symlink_metadata(&target).is_ok() { Ok(()) } else { fs::rename(old, target) }
 }
 
-/// Whether a text is the name of something in a folder, rather than a path that leads out of it.
+/// Whether a text is a plain name in a folder, rather than a path that leads out of it.
 fn is_name(text: &str) -> bool {
     let mut parts = Path::new(text).components();
     matches!(parts.next(), Some(Component::Normal(name)) if name == text) && parts.next().is_none()
@@ -454,7 +452,7 @@ mod tests {
         format!("{PREFIX}{boot}-{random}")
     }
 
-    /// Names of what is in a folder.
+    /// The names in a folder.
     fn there(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("readable").filter_map(Result::ok);
         let mut names: Vec<String> =
@@ -491,14 +489,14 @@ mod tests {
         let (dead, empty) = (name(boot(), "deadAA"), name(boot(), "deadBB"));
         fs::write(path(&dead), "half").expect("writable");
         fs::create_dir(path(&empty)).expect("writable");
-        // One that lives: another process holds the lock; an open file of ours is no different.
+        // A live one, whose lock another process holds; an open file of ours behaves alike.
         let (alive, busy) = (name(boot(), "aliveA"), name(boot(), "aliveB"));
         let held = File::create(path(&alive)).expect("writable");
         held.try_lock().expect("free");
         fs::create_dir(path(&busy)).expect("writable");
         let inside = new_lock(&path(&busy)).expect("writable");
         inside.try_lock().expect("free");
-        // A young one of another host, and foreign files.
+        // A recent one of another host, and foreign files.
         let elsewhere = name("ffffffff", "hostAA");
         fs::write(path(&elsewhere), "half").expect("writable");
         fs::write(path(".planlab-tmp-notes"), "mine").expect("writable");
@@ -530,7 +528,7 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.path().join("out/page")).expect("there"), "old");
     }
 
-    /// A leftover that says that its folder had this name.
+    /// A leftover that records this name for its folder.
     fn planted(root: &Path, back: &str) -> PathBuf {
         let left = root.join(name(boot(), "deadAA"));
         fs::create_dir_all(left.join(OLD)).expect("writable");
@@ -583,7 +581,7 @@ mod tests {
         let file = root.path().join(name(boot(), "deadBB"));
         fs::write(&file, "theirs").expect("writable");
         let gave = [&left, &file].map(|path| std::os::unix::fs::chown(path, Some(65534), None));
-        // Only root gives files away.
+        // Only root can change a file's owner.
         if gave.iter().all(Result::is_ok) {
             drop(TemporaryFile::create_in(root.path()).expect("writable"));
             assert!(left.join(OLD).is_dir() && file.is_file());

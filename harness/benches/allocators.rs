@@ -1,8 +1,9 @@
-//! Time for a request with its free: of every online allocator, and of a plan, on memory that is only counted.
+//! Measures the time for a request with its free, for every online allocator and a plan, on memory that is only
+//! counted.
 //!
-//! Groups are workloads: `allocators/chainer/alexnet/infer/b1/tlsf`, `.../plan`. An element is a request with its
-//! free; each measured propagation begins and ends without live blocks, after three that were not measured.
-//! Allocators that identify requests by operation get the operations.
+//! Groups are workloads: `allocators/chainer/alexnet/infer/b1/tlsf`, `.../plan`. An element is a request with its free.
+//! Each measured propagation begins and ends without live blocks, after three unmeasured ones. Allocators that identify
+//! requests by operation get the operations.
 
 use std::hint::black_box;
 
@@ -16,10 +17,10 @@ use planlab_workloads::{Catalog, Trace};
 
 const WORKLOADS: [&str; 3] =
     ["chainer/alexnet/infer/b1", "chainer/googlenet/train/b32", "chainer/resnet50/train/b32"];
-/// The planner of the plan.
+/// The planner that makes the plan.
 const PLANNER: &str = "best-fit";
 
-/// An allocator that is not called through a table, as the loop of a replay calls it.
+/// Plays a propagation without a table of functions, as the loop of a replay does.
 fn propagate<A: OnlineAllocator + ?Sized>(memory: &mut A, sequence: &Sequence, addresses: &mut [Address]) {
     let operations = sequence.operations().filter(|_| memory.wants_operations());
     let mut entered = None;
@@ -48,7 +49,7 @@ fn planned(instance: &Instance) -> Planned {
     Planned::new(&outcome.best.expect("a plan"), Box::new(Simulated::new())).expect("a segment")
 }
 
-/// The operation that asks for each buffer.
+/// The operation that requests each buffer.
 fn operations(trace: &Trace) -> Vec<u64> {
     let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
     trace.labels.buffers.iter().map(|label| number(label.op.as_deref())).collect()

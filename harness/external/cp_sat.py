@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Plans an instance with the CP-SAT solver of OR-Tools, for `planlab`'s external planners.
 
-Reads the lab's buffers CSV (live ranges half-open, optional `alignment` and `offset` = pin), minimises the
-height of a plan as a two-dimensional packing whose time intervals are fixed, and keeps the best plan so far
-in the output file, each replacing the one before as a whole. At the end it prints its status, bound and time.
---at-most names a height that is known to be possible. With --capacity it looks for any plan that fits.
+Reads the lab's buffers CSV (live ranges half-open, optional `alignment` and `offset` = pin). Minimises the height of a
+plan as a two-dimensional packing with fixed time intervals. Keeps the best plan so far in the output file; each plan
+replaces the one before as a whole. At the end it prints its status, bound and time. --at-most names a height that is
+known to be possible. With --capacity it looks for any plan that fits.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def load(buffers):
 
 
 def unit_of(buffers):
-    """Bytes that divide every size, alignment and pin: the solver counts in these."""
+    """The largest number of bytes that divides every size, alignment and pin: the solver's unit."""
     unit = 0
     for b in buffers:
         unit = math.gcd(unit, b.size)
@@ -106,7 +106,7 @@ def model_of(cp_model, buffers, unit, capacity, at_most):
 
 
 def write(path, buffers, offsets):
-    """The file appears whole or not at all: whoever reads it may do so at any time."""
+    """Writes the file whole or not at all, so that it can be read at any time."""
     partial = path + ".part"
     with open(partial, "w", encoding="utf-8") as file:
         file.write("id,offset\n")
@@ -137,7 +137,7 @@ def main():
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = args.threads
     solver.parameters.random_seed = args.seed
-    # What was spent on reading counts, and what is left is not all spent: the end takes time too.
+    # Reading counts as well, and a part of the rest is reserved for the end.
     left = args.time_limit - (time.monotonic() - STARTED)
     solver.parameters.max_time_in_seconds = max(0.01, 0.97 * left - 0.05)
     began = time.monotonic()

@@ -1,8 +1,8 @@
 //! Runs idealloc on an instance and writes the plan, which its own command line does not do.
 //!
 //! `idealloc-plan INSTANCE PLAN [LIVES]`: the instance in idealloc's CSV with both ends exclusive, the plan as
-//! `id,offset`. LIVES is idealloc's number of tries to beat its own greedy start; 1, as in its command line,
-//! where none is given. idealloc itself prints its time ("Total allocation time: N μs") and height.
+//! `id,offset`. LIVES is idealloc's number of tries to beat its own greedy start; the default is 1, as in its command
+//! line. idealloc itself prints its time ("Total allocation time: N μs") and height.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

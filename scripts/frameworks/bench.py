@@ -1,7 +1,7 @@
-"""Contenders in turn on every cell, a process each; a row of JSON for each goes to OUT/frameworks.jsonl.
+"""Runs contenders in turn on every cell, each in a process; writes a JSON row for each to OUT/frameworks.jsonl.
 
-Rows that are there already are not measured again, so that a run that was stopped goes on where it was. A row is there
-whole or not at all. docs/FILES.md has the fields. Exit code 3: a contender has no figures, and its row says why.
+Existing rows are not measured again, so a stopped run continues where it was. A row is written whole or not at all.
+docs/FILES.md describes the fields. Exit code 3: a contender has no figures, and its row says why.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from cells import PLANLAB, Cell, Contender
 SCHEMA = 1
 DRIVER = Path(__file__).with_name("drive.py")
 ROWS = "frameworks.jsonl"
-# A process that takes longer has failed.
+# A process that takes longer counts as failed.
 PROCESS_SECONDS = 300
-# Of what a process that failed wrote to stderr.
+# The length of a failed process's stderr in its row.
 REASON_LETTERS = 300
 
 
@@ -33,19 +33,19 @@ def say(text: str) -> None:
 
 
 class Places:
-    """Where everything is that a process needs."""
+    """The paths of everything that a process needs."""
 
     def __init__(self, planlab: Path, frameworks: Path):
         self.planlab = planlab
         self.models = frameworks / "models"
-        # Debian's PyTorch belongs to Debian's Python, whatever `python3` is.
+        # Debian's PyTorch works with Debian's Python, whatever `python3` is.
         self.pythons = {"torch": Path("/usr/bin/python3")}
         for name in ("onnxruntime", "torch2"):
             self.pythons[name] = frameworks / name / "bin" / "python3"
         self.versions = {name: self.version(name) for name in self.pythons}
 
     def version(self, framework: str) -> str:
-        """`torch-1.13.0a0`, or nothing if it is not installed."""
+        """`torch-1.13.0a0`, or an empty text if it is not installed."""
         module = framework.rstrip("2")
         code = f"import {module}; print('{module}-' + {module}.__version__.split('+')[0])"
         if not self.pythons[framework].exists():
@@ -54,12 +54,12 @@ class Places:
         return answer.stdout.strip() if answer.returncode == 0 else ""
 
     def provenance(self) -> dict:
-        """The machine and the build, as planlab says it in every row of its own."""
+        """The machine and the build, as in planlab's own rows."""
         answer = subprocess.run([self.planlab, "doctor", "--json"], capture_output=True, text=True, check=True)
         return json.loads(answer.stdout)["provenance"]
 
     def library(self) -> str:
-        """Digest of libplanlab.so: rows of another one are measured again."""
+        """Digest of libplanlab.so: rows of another build are measured again."""
         files = [self.planlab.parent / place / "libplanlab.so" for place in ("", "deps")]
         found = [Path(file) for file in (os.environ.get("PLANLAB_LIBRARY"), *files) if file and Path(file).exists()]
         if not found:
@@ -68,7 +68,7 @@ class Places:
 
 
 class Rows:
-    """The file of rows. A last line without its end is what a killed run left, and is cut off."""
+    """The file of rows. An incomplete last line, as a killed run leaves it, is cut off."""
 
     def __init__(self, file: Path):
         self.file = file
@@ -99,14 +99,14 @@ class Rows:
 
 
 def key(cell: Cell, contender: Contender, places: Places, host: str) -> str:
-    """Digest of what makes a row, but for the repetition."""
+    """Digest of everything that defines a row except the repetition."""
     parts = [places.versions[cell.framework], *cell[2:], cell.warm_up(), cell.timed(), contender.name, contender.told()]
     parts += [host, places.library() if contender.name == PLANLAB else ""]
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def command(cell: Cell, contender: Contender, places: Places, report: Path) -> list:
-    """The process of a row."""
+    """The command of a row's process."""
     driven = [places.pythons[cell.framework], DRIVER, "--net", cell.net, "--mode", cell.mode]
     driven += ["--batch", cell.batch, "--threads", cell.threads]
     driven += ["--warm-up", cell.warm_up(), "--timed", cell.timed()]
@@ -120,7 +120,7 @@ def command(cell: Cell, contender: Contender, places: Places, report: Path) -> l
 
 
 def exported(cell: Cell, places: Places) -> tuple:
-    """The net as an ONNX file, and its inputs; made with PyTorch once."""
+    """The net as an ONNX file, with its inputs; made once with PyTorch."""
     folder = places.models / f"{cell.net}-b{cell.batch}"
     model, inputs = folder / "net.onnx", folder / "inputs.npz"
     if not folder.exists():
@@ -136,11 +136,11 @@ def exported(cell: Cell, places: Places) -> tuple:
 
 
 class Failed(Exception):
-    """A process that has no answer, and why."""
+    """A process without an answer, with the reason."""
 
 
 def process(words: list, environment: dict) -> dict:
-    """Runs a process to its end and gives the object on its last line; its children end with it."""
+    """Runs a process to its end and returns the object on its last line; its children end with it."""
     running = subprocess.Popen(
         words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -160,7 +160,7 @@ def process(words: list, environment: dict) -> dict:
 
 
 def planned(report: Path) -> dict:
-    """What `planlab run` says of the plans; nothing of other contenders."""
+    """The statistics of `planlab run`; nothing for other contenders."""
     names = ("requests", "planned", "plans", "planning_ns", "plan_height", "plan_load")
     if not report.exists():
         return dict.fromkeys(names)
@@ -182,7 +182,7 @@ UNMEASURED = {
 
 
 def measure(cell: Cell, contender: Contender, places: Places) -> dict:
-    """A row without what the caller knows."""
+    """A row without the fields that the caller adds."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cell.threads))
     environment = {**os.environ, **threads, **contender.environment()}
     row = {
@@ -217,7 +217,7 @@ def shown(row: dict) -> str:
 
 
 def chosen(arguments, places: Places) -> list:
-    """The cells that were asked for, those of frameworks that are not installed left out."""
+    """The requested cells, without those of frameworks that are not installed."""
     missing = sorted(name for name, version in places.versions.items() if not version)
     for name in missing:
         say(f"{name} is not installed (scripts/setup-frameworks installs it where it can): its cells are left out")
@@ -228,7 +228,7 @@ def chosen(arguments, places: Places) -> list:
 
 
 def turns(arguments, places: Places, host: str, rows: Rows) -> list:
-    """Every process that is still to run: cell by cell, contenders in turn."""
+    """Every process still to run: cell by cell, contenders in turn."""
     named = arguments.contender
     todo = []
     for cell in chosen(arguments, places):

@@ -1,4 +1,4 @@
-"""What `just bench-frameworks` measures: the cells in their order, and the contenders that take turns on each."""
+"""What `just bench-frameworks` measures: the cells in order, and the contenders that take turns on each."""
 
 import platform
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import NamedTuple
 LIBRARIES = Path(f"/usr/lib/{platform.machine()}-linux-gnu")
 KEEP = 1 << 40
 GLIBC_KEEPS = f"glibc.malloc.mmap_threshold={KEEP}:glibc.malloc.trim_threshold={KEEP}"
-# Seconds of CPU time that a propagation of 16 takes on one core of a machine like ours, about: they decide how many are
-# timed, so that each contender of a cell is timed on as many.
+# Approximate seconds of CPU time for a propagation with batch 16 on one core of a machine like ours. They decide the
+# number of timed propagations, so that it is the same for all contenders of a cell.
 SECONDS_OF_16 = {
     "mobilenet-v2": 0.4,
     "squeezenet1-1": 0.3,
@@ -21,12 +21,12 @@ SECONDS_OF_16 = {
     "resnet50": 1.9,
     "inception-v3": 2.6,
 }
-# A net that takes longer is heavy: but for the first figures it comes last.
+# A net that takes longer is heavy: except for the first figures it comes last.
 HEAVY_SECONDS = 1.2
-# seq2seq goes through as many lengths of sentences; a turn through all of them is timed as one.
+# seq2seq goes through this many sentence lengths; one turn through all of them is one sample.
 LENGTHS = 8
 WARM_UP = 6
-# Timed propagations take about so long in sum, but there are at least and at most so many.
+# The approximate total time of the timed propagations, and the limits of their number.
 TIMED_SECONDS, TIMED_LEAST, TIMED_MOST = 2.5, 3, 16
 
 
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     threads: int
 
     def warm_up(self) -> int:
-        """Propagations before the timed ones: every length three times, or as many as a plan takes to be followed."""
+        """Propagations before the timed ones: every length three times, or as many as a plan needs to take effect."""
         return 3 * LENGTHS if self.net == "seq2seq" else WARM_UP
 
     def timed(self) -> int:
@@ -56,11 +56,11 @@ class Cell(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """Who serves the requests, and what it is told."""
+    """The allocator that serves the requests, with its settings."""
 
     name: str
-    library: str = ""  # that is preloaded
-    settings: dict = {}  # in the environment
+    library: str = ""  # the library to preload
+    settings: dict = {}  # environment variables
     arena: bool = False  # the framework's own arena is on
 
     def is_there(self) -> bool:
@@ -87,7 +87,7 @@ CONTENDERS = (
     Contender("tcmalloc", "libtcmalloc_minimal.so.4"),
     Contender(PLANLAB),
 )
-# What onnxruntime does by default: an arena of its own and memory patterns.
+# The default of onnxruntime: an arena of its own and memory patterns.
 ARENA = Contender("onnxruntime-arena", arena=True)
 
 
@@ -100,7 +100,7 @@ def stage(name: str, framework: str, mode: str, batch: int, threads: int = 1) ->
 
 
 def all_cells() -> list:
-    """Every cell, the most important ones first: of all nets, then all kinds of the light ones, then the rest."""
+    """Every cell, in order: the first figures of all nets, then all stages of the light nets, then the rest."""
     every = [
         *stage("infer-b16", "torch", "infer", 16),
         *stage("infer-b32", "torch", "infer", 32),
@@ -116,7 +116,7 @@ def all_cells() -> list:
 
 
 def quick_cells() -> list:
-    """A minute or two: whether all of it works, and about what the figures are."""
+    """Cells for a minute or two, to check that everything works and get rough figures."""
     return [
         Cell("infer-b16", "torch", "squeezenet1-1", "infer", 16, 1),
         Cell("train-b8", "torch", "squeezenet1-1", "train", 8, 1),

@@ -1,9 +1,9 @@
 """One net, one configuration, one process: propagates, measures, and prints a line of JSON.
 
-The allocator under it is the caller's business: this program asks for nothing special. What is measured of each timed
-propagation: wall time, CPU time of all threads, minor page faults. Of the process: the cost of the first propagation,
-the most resident memory ever, and the most after the warm-up (the kernel's mark is reset through
-/proc/self/clear_refs). `digest` is one of the output's bytes; of training one of all losses and all weights.
+The caller chooses the allocator; this program does nothing special. It measures for each timed propagation: wall time,
+CPU time of all threads, minor page faults. For the process: the cost of the first propagation, the most resident memory
+ever, and the most after the warm-up (the kernel's mark is reset through /proc/self/clear_refs). `digest` is a digest of
+the output's bytes; in training, of all losses and all weights.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import sys
 import time
 
 
-# Of /proc/self/status more than the fields asked for, and less than a request that would be planned: what measures
-# must not take part in what is measured.
+# The bytes read of /proc/self/status: enough for the fields, and fewer than a request that would be planned, so that
+# measuring does not change the result.
 STATUS_BYTES = 2048
 
 
@@ -31,7 +31,7 @@ def status(field: str) -> int:
 
 
 def forget_peak() -> bool:
-    """Begins the kernel's mark of the most resident memory anew; false if it cannot be."""
+    """Resets the kernel's mark of the most resident memory; returns false if that fails."""
     try:
         file = os.open("/proc/self/clear_refs", os.O_WRONLY)
         os.write(file, b"5")
@@ -42,7 +42,7 @@ def forget_peak() -> bool:
 
 
 def measured(propagate, numbers: range) -> tuple:
-    """Wall time and CPU time in nanoseconds, and minor page faults (rounded up), of one of these, on average."""
+    """Mean wall time and CPU time in nanoseconds, and mean minor page faults (rounded up), of one propagation."""
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
     for number in numbers:
@@ -95,7 +95,7 @@ class Torch:
 
 
 class Onnxruntime:
-    """An exported net on onnxruntime's CPU provider, in inference; its arena and memory patterns only if asked for."""
+    """An exported net on onnxruntime's CPU provider, in inference; with its arena and memory patterns on request."""
 
     def __init__(self, arguments):
         import numpy
@@ -129,7 +129,7 @@ def run(arguments) -> dict:
     peak_before = status("VmHWM")
     is_forgotten = forget_peak()
     samples = []
-    # Inputs of several lengths are one sample: each has a time of its own.
+    # One sample covers the inputs of all lengths, as each length has its own time.
     turn, end = len(subject.inputs), arguments.warm_up + arguments.timed
     for begin in range(arguments.warm_up, end, turn):
         samples.append(measured(subject.propagate, range(begin, begin + turn)))
@@ -154,7 +154,7 @@ def run(arguments) -> dict:
 
 
 def export(arguments) -> dict:
-    """Writes the net and its inputs where onnxruntime finds them; the number of images of a batch stays open."""
+    """Writes the net and its inputs for onnxruntime; the batch size stays open."""
     import numpy
 
     subject = Torch(arguments)

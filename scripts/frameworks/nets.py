@@ -15,15 +15,15 @@ SEED = 7
 CLASSES = 1000
 TOKENS = 64
 VOCABULARY = 8000
-# Of sentences; a turn through all of them is timed as one.
+# Lengths of sentences; one turn through all of them is one sample.
 LENGTHS = (12, 16, 20, 24, 28, 32, 36, 40)
 
 
 class Kind(NamedTuple):
-    """How a net is made, and what it takes."""
+    """How to make a net, and its inputs."""
 
     torchvision: str  # the function of torchvision.models, or empty
-    arguments: dict  # of that function
+    arguments: dict  # its arguments
     side: int  # pixels of a side of an image
 
 
@@ -41,7 +41,7 @@ NETS = (*IMAGES, "bert", "seq2seq")
 
 
 class Attention(nn.Module):
-    """Attention of twelve heads over all tokens, and what follows it in a layer of BERT."""
+    """A layer of BERT: attention of twelve heads over all tokens, and the rest."""
 
     def __init__(self, width: int = 768, heads: int = 12):
         super().__init__()
@@ -77,7 +77,7 @@ class Bert(nn.Module):
 
 
 class Seq2seq(nn.Module):
-    """Reads a sentence and scores each word of another one of the same length, which it is given."""
+    """Reads a sentence and scores each word of a given second one of the same length."""
 
     def __init__(self, width: int = 512, layers: int = 2):
         super().__init__()
@@ -94,7 +94,7 @@ class Seq2seq(nn.Module):
 
 
 def make(net: str) -> nn.Module:
-    """The net, with the weights of the seed."""
+    """The net, with the seed's weights."""
     torch.manual_seed(SEED)
     if net == "bert":
         return Bert()
@@ -107,7 +107,7 @@ def make(net: str) -> nn.Module:
 
 
 def inputs(net: str, batch: int) -> list:
-    """What the propagations take in turn, each with its targets: one input, of `seq2seq` one for each length."""
+    """The inputs of the propagations in turn, with their targets: one input; for `seq2seq` one for each length."""
     torch.manual_seed(SEED + 1)
     if net == "bert":
         return [(torch.randint(30522, (batch, TOKENS)), torch.randint(CLASSES, (batch,)))]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whether a trace of `planlab run --record-only` says the same of a propagation as PyTorch's own profiler.
+"""Checks that a trace of `planlab run --record-only` matches PyTorch's own profiler for a propagation.
 
     scripts/frameworks/same_as_profiler.py --planlab target/release/planlab [--net NET] [--mode infer|train] [--batch N]
 
-Runs itself under `planlab run --record-only`, lets torch.profiler watch one propagation of a net there, and compares,
-event by event and in the order in which they came, requests and frees of at least 4 KiB, their sizes, and which request
-each free belongs to. The recorder also sees what is no tensor (workspaces of libraries, large objects of Python): the
-profiler's events must be a part of the trace's, in the same order; what is left over is counted and listed by size.
+Runs itself under `planlab run --record-only`, with torch.profiler watching one propagation of a net. Then compares, in
+order and event by event, requests and frees of at least 4 KiB: their sizes, and which request each free belongs to. The
+recorder also sees memory other than tensors (workspaces of libraries, large objects of Python). So the profiler's events
+must be a part of the trace's, in the same order; the rest is counted and listed by size.
 Prints `equal` (exit code 0) or the first difference (exit code 1).
 """
 
@@ -20,12 +20,12 @@ from collections import Counter
 from pathlib import Path
 
 LEAST = 4096
-# Marks in the trace between which the propagation lies: requests of a size that nothing else has.
+# Marks before and after the propagation in the trace: requests of a unique size.
 MARK = 77_777_777
 
 
 def watch(arguments) -> None:
-    """In the program that is recorded: a watched propagation between two marks; the profiler's events go to a file."""
+    """In the recorded program: a watched propagation between two marks, with the profiler's events in a file."""
     import nets
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -54,7 +54,7 @@ def watch(arguments) -> None:
 
 
 def write_events(roots: list, file: Path) -> None:
-    """Every request and free that the profiler saw, in their order: address and bytes, a free's negative."""
+    """Every request and free that the profiler saw, in order: address and bytes (negative for a free)."""
     found, todo = [], list(reversed(roots))
     while todo:
         node = todo.pop()
@@ -66,14 +66,14 @@ def write_events(roots: list, file: Path) -> None:
 
 
 def recorded(file: Path) -> list:
-    """What the recorder says: (number of the request, bytes), a free's bytes negative."""
+    """The recorder's events: number of the request and bytes (negative for a free)."""
     lines = (line for line in file.open(encoding="utf-8") if not line.startswith("#"))
     sign = {"alloc": 1, "free": -1}
     return [(row["id"], sign[row["event"]] * int(row["size"])) for row in csv.DictReader(lines)]
 
 
 def between_marks(events: list) -> list:
-    """The events after the first mark was freed and before the second was asked for."""
+    """The events after the free of the first mark and before the request of the second."""
     marks = [at for at, (_, size) in enumerate(events) if abs(size) == MARK]
     if len(marks) != 4:
         raise SystemExit(f"same_as_profiler: {len(marks)} events of a mark, not 4")
@@ -81,7 +81,7 @@ def between_marks(events: list) -> list:
 
 
 def paired(events: list) -> list:
-    """Each event as its size and, of a free, the number of its request among these events (none if it came before)."""
+    """Each event as its size and, for a free, the number of its request among these events (None if it came before)."""
     live, told, requests = {}, [], 0
     for who, size in events:
         if size > 0:
@@ -94,7 +94,7 @@ def paired(events: list) -> list:
 
 
 def matched(profiler: list, trace: list) -> tuple:
-    """Finds the profiler's events in the trace, in order: what is left over, what is found, the first that is not."""
+    """Finds the profiler's events in the trace, in order: returns the sizes left over, the matches, the first miss."""
     left, at = [], 0
     kept = []
     for _, size in profiler:

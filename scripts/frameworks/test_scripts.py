@@ -1,4 +1,4 @@
-"""Tests of what does not need a framework: `python3 -m unittest discover scripts/frameworks`, a part of `just test`."""
+"""Tests that do not need a framework: `python3 -m unittest discover scripts/frameworks`, a part of `just test`."""
 
 import contextlib
 import io

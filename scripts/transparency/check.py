@@ -1,6 +1,6 @@
-"""Runs programs with `planlab run` and without it, in turns: exit codes and outputs must be equal. Says what each costs.
+"""Runs programs with and without `planlab run`, in turns: exit codes and outputs must be equal. Prints the cost of each.
 
-Exit code 1: a program noticed. 3: one could not be tried.
+Exit code 1: a program differed. 3: a program could not be tried.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 PROCESS_SECONDS = 900
-# Of CPython's own tests.
+# CPython's own tests to run.
 CPYTHON = "test_os test_threading test_subprocess test_gc test_signal test_thread test_queue test_mmap test_io"
 SQL = """
 CREATE TABLE t(a INTEGER, b TEXT, c REAL);
@@ -39,7 +39,7 @@ find /usr/include -name '*.h' -exec cat {} + | tr -s ' ' '\\n' | sort | uniq -c 
 
 
 class Program(NamedTuple):
-    """What is run, and how often for its time; `prints` says whether its output is the same each time."""
+    """A program, and how often to run it for its time; `prints`: whether its output is the same each time."""
 
     name: str
     words: list
@@ -50,7 +50,7 @@ class Program(NamedTuple):
 
 
 def programs(folder: Path) -> list:
-    """The programs, those that have to be built ready in a folder."""
+    """The programs; those that need building are built in a folder."""
     threads, source, object_ = folder / "threads", folder / "long.c", folder / "long.o"
     if shutil.which("c++"):
         build = ["c++", "-O1", "-pthread", HERE / "threads.cpp", "-o", threads]
@@ -74,7 +74,7 @@ def programs(folder: Path) -> list:
 
 
 def run(words: list, stdin: str, prefix: list) -> tuple:
-    """Exit code, output, seconds of CPU time of the process and its children."""
+    """Exit code, output, and CPU seconds of the process and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run(
         [str(word) for word in prefix + words],
@@ -91,7 +91,7 @@ def run(words: list, stdin: str, prefix: list) -> tuple:
 
 
 def check(program: Program, under: list) -> str:
-    """What is wrong, or nothing; prints the line of a program."""
+    """The fault of a program, if any; prints the program's line."""
     plain_seconds, under_seconds = [], []
     for _ in range(program.times):
         code, output, seconds, _ = run(program.words, program.stdin, [])

@@ -1,4 +1,4 @@
-"""Loops as of benchmarks of Python: bodies in space, JSON, dictionaries, strings, sorting. Prints a digest."""
+"""Loops like those of Python benchmarks: bodies in space, JSON, dictionaries, strings, sorting. Prints a digest."""
 
 import hashlib
 import json

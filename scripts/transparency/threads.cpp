@@ -1,4 +1,4 @@
-// 64 threads that free each other's blocks; prints a sum of what the blocks held.
+// Runs 64 threads that free each other's blocks; prints a checksum of the blocks' contents.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@ struct Block {
     unsigned char value = 0;
 };
 
-// A slot per thread: its owner puts a block in, its neighbour takes it out.
+// One slot per thread: its owner puts a block in, its neighbour takes it out.
 std::atomic<Block *> slots[kThreads];
 
 uint64_t Check(const Block &block) {

@@ -1,9 +1,9 @@
-//! The online allocators of a suite: each is played on each workload, and has its row beside those of the planners.
+//! Plays the online allocators of a suite on its workloads, for rows beside those of the planners.
 //!
-//! They are the lab's own and quick, so they are played in this process, over simulated memory, one at a time. A
-//! propagation is played five times from an empty pool, and for its time alone until twenty propagations were timed
-//! or a second is over; a whole process once, up to the step at which the real pool was read, where that is known. That
-//! is for its memory: reports have no time of what is played once from an empty pool.
+//! The allocators are part of planlab and quick, so they are played in this process, over simulated memory, one at a
+//! time. A propagation is played five times from an empty pool, then for its time alone until twenty propagations were
+//! timed or a second is over. A whole process is played once, up to the step at which the real pool was read, if known.
+//! That measures its memory only: reports show no time of a single play from an empty pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,39 +24,41 @@ use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
 
-/// Propagations of a workload that the memory is of.
+/// Propagations of a workload that its memory figures cover.
 const PROPAGATIONS: u32 = 5;
-/// Propagations with those for their time alone: the first one, from an empty pool, is none of those that count.
+/// The most propagations, including those for their time alone. The time of the first one, from an empty pool, does not
+/// count.
 const TIMED: u32 = 21;
 
-/// What is asked for.
+/// A request to play allocators on workloads.
 pub(crate) struct Baselines<'a> {
     pub(crate) suite: &'a str,
     /// The allocators of each workload.
     pub(crate) tasks: &'a [(Source, Vec<Entry>)],
     pub(crate) shard: Option<(u64, u64)>,
     pub(crate) retry: Option<Retry>,
-    /// The folder of the results.
+    /// Folder of the results.
     pub(crate) out: &'a Path,
 }
 
-/// What it came to.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The rows of all that was asked for, those of earlier runs included.
+    /// The requested rows, including those of earlier runs.
     pub(crate) rows: Vec<ReplayRow>,
-    /// How many of them were played now.
+    /// The number of rows that were played now.
     pub(crate) ran: usize,
     /// Workloads that could not be read, and why.
     pub(crate) unreadable: Vec<(String, String)>,
 }
 
 impl Baselines<'_> {
-    /// Plays what has no row yet, workload by workload. `on_row` sees each row as it comes, old ones too.
+    /// Plays the allocators that have no row yet, workload by workload. `on_row` receives each row as it comes,
+    /// including old ones.
     ///
     /// # Errors
     ///
-    /// Where the folder of the results cannot be written, or a row in it is damaged.
+    /// If the folder of the results cannot be written, or a row in it is damaged.
     pub(crate) fn run(&self, cancel: &CancelToken, on_row: &dyn Fn(&ReplayRow)) -> Result<Tally, Failure> {
         let mut playing = Playing { known: self.known()?, writer: None, tally: Tally::default() };
         let bar =
@@ -83,11 +85,11 @@ impl Baselines<'_> {
         Ok(playing.tally)
     }
 
-    /// The allocators that are still to be played, each with its workload.
+    /// The allocators still to be played, each with its workload.
     ///
     /// # Errors
     ///
-    /// Where a workload cannot be read, or a row is damaged.
+    /// If a workload cannot be read, or a row is damaged.
     pub(crate) fn left(&self) -> Result<Vec<(String, &'static str)>, Failure> {
         let known = self.known()?;
         let mut left = Vec::new();
@@ -99,7 +101,7 @@ impl Baselines<'_> {
         Ok(left)
     }
 
-    /// The rows that are there, by cell.
+    /// The existing rows, by cell.
     fn known(&self) -> Result<BTreeMap<String, ReplayRow>, StoreError> {
         if !self.out.exists() {
             return Ok(BTreeMap::new());
@@ -107,7 +109,8 @@ impl Baselines<'_> {
         Ok(read_rows(self.out)?.into_iter().map(|row| (row.cell.clone(), row)).collect())
     }
 
-    /// Whether it is this shard's, and has no row that counts: one of this build, which need not be tried again.
+    /// Whether the cell is in this shard and has no row that counts. A row counts if it is of this build and is not to
+    /// be retried.
     fn is_due(&self, cell: &str, known: &BTreeMap<String, ReplayRow>) -> bool {
         in_shard(cell, self.shard) && known.get(cell).is_none_or(|row| !self.is_served(row))
     }
@@ -118,7 +121,7 @@ impl Baselines<'_> {
         !is_retried && row.provenance.flags == provenance::here(1).flags
     }
 
-    /// Plays an allocator, or takes its row, if it is this shard's.
+    /// Plays an allocator if it is due, else takes its existing row.
     fn perform(
         &self,
         entry: &Entry,
@@ -147,11 +150,11 @@ impl Baselines<'_> {
     }
 }
 
-/// What is known while allocators are played.
+/// The state while allocators are played.
 struct Playing {
     /// The rows of earlier runs, by cell.
     known: BTreeMap<String, ReplayRow>,
-    /// Opened with the first row.
+    /// Opened when the first row is written.
     writer: Option<ReplayWriter>,
     tally: Tally,
 }
@@ -172,7 +175,7 @@ impl Playing {
     }
 }
 
-/// A workload, and how often it is played.
+/// The requests of a workload, and how often to play them.
 fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
     let trace = inputs::open(source)?;
     let is_process = source.name.contains("/process/") || process::window_of(&source.name).is_some();

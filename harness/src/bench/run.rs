@@ -1,4 +1,4 @@
-//! Runs the cells of a suite: what has a row is left alone, what has none is run, row by row.
+//! Runs the cells of a suite that have no row yet, and keeps each row as it comes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::shell::provenance;
 
 /// Cells of quick planners that share a child.
 const BATCH: usize = 16;
-/// Past so many buffers every cell has a child of its own.
+/// Above this number of buffers every cell has a child of its own.
 const BATCH_BUFFERS: usize = 20_000;
 
 /// The cells of one workload.
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// What a bench is asked for.
+/// A request to run cells.
 pub(crate) struct Order<'a> {
     pub(crate) suite: &'a str,
     pub(crate) tasks: Vec<Task>,
@@ -47,19 +47,19 @@ pub(crate) struct Order<'a> {
     pub(crate) alone: bool,
 }
 
-/// What a bench came to.
+/// The result of a bench.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The rows of all cells that were asked for, those of earlier runs included.
+    /// The rows of all requested cells, including those of earlier runs.
     pub(crate) rows: Vec<Record>,
-    /// How many of them were run now.
+    /// The number of cells that were run now.
     pub(crate) ran: usize,
     pub(crate) interrupted: bool,
     /// Workloads that could not be read, and why.
     pub(crate) unreadable: Vec<(String, String)>,
-    /// Why the bench did not go on: the store cannot be written, or no child be started.
+    /// Why the bench stopped: the store cannot be written, or no child can be started.
     pub(crate) failure: Option<Failure>,
-    /// Rows of this run that the store did not take.
+    /// Rows of this run that could not be stored.
     pub(crate) lost: Vec<Record>,
 }
 
@@ -78,7 +78,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs every cell that has no row yet. `on_row` sees each row as it comes, old ones too.
+/// Runs every cell that has no row yet. `on_row` receives each row as it comes, including old ones.
 pub(crate) fn run(
     order: &Order<'_>,
     store: &mut Store,
@@ -86,7 +86,7 @@ pub(crate) fn run(
     on_row: &(dyn Fn(&Record) + Sync),
 ) -> Tally {
     let mut queue: Vec<&Task> = order.tasks.iter().collect();
-    // Shuffled, so that a slow minute of the machine does not fall on one family of nets alone.
+    // Shuffled, so that a slow minute of the machine does not affect one family of nets alone.
     queue.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
     let cells = order.tasks.iter().map(|task| task.cells.len() as u64).sum();
     let shared = Shared {
@@ -136,7 +136,7 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
         }
     };
     let digest = trace.instance.digest();
-    // Planners are compared on the problem alone: no cell of a bench is given hints.
+    // A bench compares planners on the problem alone, so its cells get no hints.
     let subject = Subject { source: &task.source, instance: &trace.instance, digest, hints: None };
     let fresh: Vec<Cell> = task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
     if !fresh.is_empty() || shared.order.retry == Some(Retry::Failed) {
@@ -158,7 +158,7 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
 }
 
 impl Shared<'_> {
-    /// Whether a cell is to be run: in this shard, and without a row that counts. An old row is passed on.
+    /// Whether a cell is due: in this shard, and without a row that counts. An old row goes to `on_row`.
     fn is_due(&self, cell: &Cell, subject: &Subject<'_>) -> bool {
         let key = cell.key(subject.digest);
         if !in_shard(&key, self.order.shard) {
@@ -170,14 +170,14 @@ impl Shared<'_> {
         let serves = |row: &Record| is_served(row, self.order) && !is_plan_lost(row, self.order, &folder);
         let Some(old) = old.filter(serves) else { return true };
         self.bar.inc(1);
-        // Workloads of one content share a row; it is shown under the name that was asked for.
+        // Workloads with the same content share a row, which is shown under the requested name.
         let old = Record { workload: cell.workload.as_str().into(), ..old };
         (self.on_row)(&old);
         lock(&self.tally).rows.push(old);
         false
     }
 
-    /// Whether the cell's first repetition ended without an answer: each further one would cost the limit again.
+    /// Whether the cell's first repetition ended without an answer: each further one would take the whole limit again.
     fn is_hopeless(&self, cell: &Cell, subject: &Subject<'_>) -> bool {
         cell.repetition > 0
             && lock(&self.store).record(&cell.key(subject.digest), 0).is_some_and(is_unanswered)
@@ -244,27 +244,27 @@ impl Shared<'_> {
     }
 }
 
-/// A cell that was cut short has no row, and what it had found is told.
+/// Reports what an interrupted cell had found; it gets no row.
 fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
     let height = judgement.height().map_or_else(|| "no plan".to_owned(), |height| format!("height {height}"));
     let bound = judgement.bound.value;
     note(&format!("interrupted: {} on {}: {height}, bound {bound} so far", cell.planner, cell.workload));
 }
 
-/// Whether a cell belongs to part i of n: by its key, so that every machine agrees.
+/// Whether a cell belongs to part i of n. Its key decides, so all machines agree.
 pub(crate) fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
     let Some((i, n)) = shard else { return true };
     u64::from_str_radix(&key[..16], 16).is_ok_and(|number| number % n == i - 1)
 }
 
-/// Whether an earlier row counts: not if it is to be retried, nor, where times are ranked, if its time was
-/// taken beside other cells or with another build.
+/// Whether an earlier row counts. It does not if it is to be retried. If times are ranked, it also does not if its time
+/// was taken beside other cells or with another build.
 fn is_served(row: &Record, order: &Order<'_>) -> bool {
     let timed = row.lane == Lane::Timing && row.provenance.flags == provenance::here(1).flags;
     !is_retried(row.status, order.retry) && (order.jobs > 1 || timed)
 }
 
-/// Whether the plan of a row in this folder is to be made again.
+/// Whether a row's plan is missing from this folder and has to be made again.
 #[cfg(feature = "reports")]
 fn is_plan_lost(row: &Record, order: &Order<'_>, folder: &Path) -> bool {
     let is_lost =
@@ -277,7 +277,7 @@ const fn is_plan_lost(_row: &Record, _order: &Order<'_>, _folder: &Path) -> bool
     false
 }
 
-/// Whether the time was up before there was an answer, or the planner gave up.
+/// Whether the planner ran out of time or gave up before it had an answer.
 fn is_unanswered(row: &Record) -> bool {
     matches!(row.status, Status::Unknown | Status::Timeout)
 }
@@ -291,7 +291,7 @@ pub(crate) fn is_retried(status: Status, retry: Option<Retry>) -> bool {
     }
 }
 
-/// The core for a child: counted from the last, as the first ones have the most to do elsewhere.
+/// The core for a child: counted from the last, because the system uses the first ones most.
 fn core(worker: u32, batch: &[Cell]) -> Option<usize> {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let alone = batch.iter().all(|cell| cell.threads == 1);
@@ -299,27 +299,27 @@ fn core(worker: u32, batch: &[Cell]) -> Option<usize> {
     (alone && worker < cores && is_first_core_usable(cores)).then(|| cores - 1 - worker)
 }
 
-/// Pinning counts cores from 0: where the process may not use all of them, the kernel places the child.
+/// Whether all cores from 0 on may be used. If not, children are not pinned and the kernel places them.
 fn is_first_core_usable(cores: usize) -> bool {
     rustix::thread::sched_getaffinity(None).is_ok_and(|set| (0..cores).all(|core| set.is_set(core)))
 }
 
-/// Cells that run in one child each, repetition by repetition, shuffled within each; quick planners on small
-/// instances together.
+/// Groups cells by child, repetition by repetition, shuffled within each. Quick planners on small instances share a
+/// child.
 fn batches(cells: Vec<Cell>, buffers: usize, order: &Order<'_>) -> Vec<Vec<Cell>> {
     let mut cells = cells;
     cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
     let quick = |cell: &Cell| !order.alone && buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
     let (together, alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
     let mut alone = alone;
-    // Stable: planners that are compared take turns, and a slow minute of the machine falls on all of them.
+    // A stable sort: compared planners take turns, so a slow minute of the machine affects all of them.
     alone.sort_by_key(|cell| cell.repetition);
     let mut batches: Vec<Vec<Cell>> = together.chunks(BATCH).map(<[Cell]>::to_vec).collect();
     batches.extend(alone.into_iter().map(|cell| vec![cell]));
     batches.into_iter().flat_map(same_memory).collect()
 }
 
-/// A child has one memory limit.
+/// Splits a batch by memory limit, as a child has one limit.
 fn same_memory(batch: Vec<Cell>) -> Vec<Vec<Cell>> {
     if batch.windows(2).all(|pair| pair[0].memory == pair[1].memory) {
         return vec![batch];
@@ -332,17 +332,17 @@ fn is_quick(planner: &str) -> bool {
     descriptor.is_some_and(|descriptor| is_quick_planner(&descriptor))
 }
 
-/// Whether a planner runs at any size: what `compare` and batches take.
+/// Whether a planner is quick at any size, so that `compare` and batches use it.
 pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
     descriptor.practical.is_none()
 }
 
-/// What is still to be run: each cell with the longest wall time of its earlier rows (same planner and workload,
-/// whatever version), in nanoseconds.
+/// The cells still to be run, each with the longest wall time of its earlier rows (same planner and workload, any
+/// version), in nanoseconds.
 ///
 /// # Errors
 ///
-/// Where a workload cannot be read.
+/// If a workload cannot be read.
 pub(crate) fn left(
     order: &Order<'_>,
     rows: &[Record],
@@ -367,7 +367,7 @@ pub(crate) fn left(
     Ok(left)
 }
 
-/// The planning time of all samples and the warm-up, from the last bench that had the cell.
+/// The planning time of all samples and the warm-up, from the last bench with this cell.
 fn earlier_time(cell: &Cell, rows: &[Record]) -> Option<u64> {
     let same = rows.iter().filter(|row| row.planner == cell.planner && cell.workload == row.workload);
     let time =
@@ -375,7 +375,7 @@ fn earlier_time(cell: &Cell, rows: &[Record]) -> Option<u64> {
     same.map(time).max()
 }
 
-/// Opens the store and tells what it noticed.
+/// Opens the store and reports its notices.
 pub(crate) fn open_store(folder: &Path, notice: &dyn Fn(&str)) -> Result<Store, Failure> {
     let store = Store::open(folder)?;
     store.notices().iter().for_each(|text| notice(&text.to_string()));

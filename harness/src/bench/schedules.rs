@@ -1,4 +1,4 @@
-//! The schedules of a suite: what has a row is left alone, what has none is run, row by row.
+//! Runs the schedules of a suite that have no row yet, and keeps each row as it comes.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -20,9 +20,9 @@ use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
 
-/// Wall time of a scheduler if nobody names one.
+/// Default wall time of a scheduler.
 const WALL: Duration = Duration::from_secs(60);
-/// Wall time of the planner if nobody names one.
+/// Default wall time of the planner.
 const PLANNER_WALL: Duration = Duration::from_secs(10);
 const PLANNER: &str = "portfolio";
 
@@ -32,23 +32,23 @@ pub(crate) struct Task {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// What is asked for.
+/// A request to run schedules.
 pub(crate) struct Schedules<'a> {
     pub(crate) suite: &'a str,
     pub(crate) tasks: Vec<Task>,
     pub(crate) shard: Option<(u64, u64)>,
     pub(crate) retry: Option<Retry>,
     pub(crate) seed: u64,
-    /// Cells that run at a time.
+    /// The number of cells that run at a time.
     pub(crate) jobs: u32,
 }
 
-/// What it came to.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The rows of all cells that were asked for, those of earlier runs included.
+    /// The rows of all requested cells, including those of earlier runs.
     pub(crate) rows: Vec<ScheduleRow>,
-    /// How many of them were run now.
+    /// The number of cells that were run now.
     pub(crate) ran: usize,
     pub(crate) interrupted: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) fn tasks(args: &BenchArgs, suite: Option<&Suite>) -> Result<Vec<Task>
     let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
     let chosen = matching(&args.schedulers)?;
     let mut tasks: Vec<Task> = Vec::new();
-    // The picks of one problem follow each other; it is made once.
+    // The picks of one problem follow each other, so the problem is built once.
     let mut last: Option<(SchedulePick, usize)> = None;
     for pick in suite.schedules(&known())? {
         let key = pick.spec.to_string();
@@ -104,7 +104,7 @@ fn place_of(question: Question, tasks: &mut Vec<Task>) -> usize {
     })
 }
 
-/// What the command line says, else the suite, else the default.
+/// The cell of a pick. The command line decides, else the suite, else the default.
 fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
     Cell {
         scheduler: pick.scheduler.clone(),
@@ -141,7 +141,7 @@ fn run_next<'t>(
 }
 
 impl Schedules<'_> {
-    /// The cells that are still to be run.
+    /// The cells still to be run.
     pub(crate) fn left<'s>(
         &'s self,
         row: &'s dyn Fn(&str, u32) -> Option<ScheduleRow>,
@@ -154,11 +154,11 @@ impl Schedules<'_> {
         })
     }
 
-    /// Runs every cell that has no row yet. `on_row` sees each row as it comes, old ones too.
+    /// Runs every cell that has no row yet. `on_row` receives each row as it comes, including old ones.
     ///
     /// # Errors
     ///
-    /// If the store cannot be written, or no child be started.
+    /// If the store cannot be written, or no child can be started.
     pub(crate) fn run(
         &self,
         store: &mut Store,
@@ -181,7 +181,7 @@ impl Schedules<'_> {
                 }
             }
         }
-        // Shuffled, so that a slow minute of the machine does not fall on one net alone.
+        // Shuffled, so that a slow minute of the machine does not affect one net alone.
         cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(self.seed));
         let bar = Progress::new(cells.len() as u64, "schedules");
         let queue = Mutex::new(cells.into_iter());

@@ -1,4 +1,4 @@
-//! Which cells a bench is asked for.
+//! Chooses the cells of a bench from its arguments and suite.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -18,10 +18,10 @@ use crate::scheduling::known;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
-/// MIP planners that nobody named run up to so many buffers.
+/// The most buffers for MIP planners that are not named explicitly.
 const MIP_BUFFERS: usize = 300;
 
-/// The suite that is asked for; none where workloads are named without one.
+/// The requested suite; `None` if workloads are named without a suite.
 pub(crate) fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
     let name = match &args.suite {
         Some(name) => name.as_str(),
@@ -71,14 +71,14 @@ pub(crate) fn baselines(
     Ok(by_workload.into_iter().map(|(key, entries)| (Source::workload(&key, corpus), entries)).collect())
 }
 
-/// What bounds a cell.
+/// The limits of a cell.
 struct Limits {
     args: LimitArgs,
     capacity: Option<u64>,
     repetitions: u32,
 }
 
-/// What the command line says, else the suite, else the default.
+/// The limits of a pick's cells. The command line decides, else the suite, else the default.
 fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
     let said = LimitArgs {
         time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
@@ -194,7 +194,7 @@ fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> R
     Ok(())
 }
 
-/// The planners that are of use for so many buffers.
+/// The planners that are practical for the given number of buffers.
 fn practical(buffers: usize) -> Vec<String> {
     let fits = |descriptor: &planlab_dsa::Descriptor| {
         let mip = descriptor.key.starts_with("mip/") && buffers > MIP_BUFFERS;
@@ -203,7 +203,7 @@ fn practical(buffers: usize) -> Vec<String> {
     planners::descriptors().into_iter().filter(fits).map(|descriptor| descriptor.key.into_owned()).collect()
 }
 
-/// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.
+/// Keys that the globs match. A glob without a star may also name a synthetic workload that is not listed.
 fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String>, Failure> {
     let keys = catalog.keys();
     let all: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -225,7 +225,7 @@ fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String
     if wrong.is_empty() { Ok(chosen) } else { Err(refusal(&wrong, patterns.len(), catalog)) }
 }
 
-/// All names that stand for nothing, in one message; what only lacks the corpus is told together.
+/// The error for all names that match nothing. Names that only need a corpus are reported together.
 fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Failure {
     if let [(_, reason)] = wrong {
         return Failure::usage(reason);
@@ -243,7 +243,7 @@ fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Fail
 
 const NEEDS_CORPUS: &str = "need the folder of external instances: --corpus DIR, or PLANLAB_CORPUS";
 
-/// Whether the name is that of external instances, and nobody said where those are.
+/// Whether the name needs external instances, and no corpus is given.
 fn needs_corpus(pattern: &str, catalog: &Catalog) -> bool {
     catalog.corpus().is_none() && ["minimalloc/", "idealloc/"].iter().any(|start| pattern.starts_with(start))
 }

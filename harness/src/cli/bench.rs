@@ -1,4 +1,4 @@
-//! `bench`.
+//! Arguments of `bench`.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub(crate) struct BenchArgs {
     /// Only these planners (globs)
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
-    /// Only the schedules of the suite, and of those only these schedulers (globs)
+    /// Only the schedules of the suite, and only these schedulers (globs)
     #[arg(long = "scheduler", value_name = "GLOB", conflicts_with = "planners")]
     pub(crate) schedulers: Vec<String>,
     /// Only these workloads (globs)
@@ -23,22 +23,22 @@ pub(crate) struct BenchArgs {
     pub(crate) workloads: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Repetitions of every cell [default: 1, or what the suite says]
+    /// Repetitions of every cell [default: the suite's, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) reps: Option<u32>,
-    /// Ask for plans that fit this many bytes, a cell for each [default: what the suite says]
+    /// Ask for plans that fit this many bytes, one cell for each value [default: the suite's]
     #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacities: Vec<u64>,
-    /// Cells at the same time; with more than one, times are shown but never ranked
+    /// Number of cells to run at the same time; with more than one, times are shown but never ranked
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,
     /// Only part i of n (1/4, 2/4, ...) of the cells
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub(crate) shard: Option<(u64, u64)>,
-    /// Run these cells again although they have a row
+    /// Run these cells again even if they have a row
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) retry: Option<Retry>,
-    /// List the cells and estimate the time, run nothing
+    /// List the cells and estimate the time without running them
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Folder of the results

@@ -1,4 +1,4 @@
-//! `model`, `graph`, `sweep`: nets and graph files.
+//! Arguments of the verbs on nets and graph files: `model`, `graph`, `sweep`.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use planlab_workloads::models::Workspace;
 use super::common::LimitArgs;
 use crate::shell::quantity;
 
-/// A net and its shape, but for the batch.
+/// A net and its shape, without the batch.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NetArgs {
     /// A net (`planlab list models`), or a whole key (model/alexnet/train/b32)
@@ -18,10 +18,10 @@ pub(crate) struct NetArgs {
     pub(crate) shape: ShapeArgs,
 }
 
-/// The shape of a net, but for the batch; a graph file has its own.
+/// The shape of a net, without the batch; a graph file has its own shape.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShapeArgs {
-    /// Forward alone, or forward and backward [default: train]
+    /// Forward pass only, or forward and backward [default: train]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeArg>,
     /// Height and width of an input image [default: the net's own]
@@ -30,18 +30,18 @@ pub(crate) struct ShapeArgs {
     /// Tokens in a sequence [default: the net's own]
     #[arg(long, value_name = "TOKENS")]
     pub(crate) sequence: Option<NonZeroU64>,
-    /// Who asks for memory: each operation for what it needs, or Chainer by its rules [default: ideal]
+    /// What decides the requests for memory: the needs of each operation, or Chainer's rules [default: ideal]
     #[arg(long, value_enum)]
     pub(crate) allocator_model: Option<AllocatorArg>,
-    /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05); for
-    /// `schedule` the workspace that all share, and with a multiple what each can afford [default: 0; with chainer 8m;
-    /// for `schedule` the machine's]
+    /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05). For
+    /// `schedule`: the one workspace that all share; a multiple limits what each may use of it [default: 0; with
+    /// chainer 8m; for `schedule` the machine's]
     #[arg(long, value_name = "LIMIT", value_parser = workspace)]
     pub(crate) workspace: Option<Workspace>,
 }
 
 impl ShapeArgs {
-    /// Whether anything is said.
+    /// Whether any of these arguments is given.
     pub(crate) fn is_said(&self) -> bool {
         let numbers = self.size.is_some() || self.sequence.is_some();
         numbers || self.mode.is_some() || self.allocator_model.is_some() || self.workspace.is_some()
@@ -81,13 +81,13 @@ pub(crate) enum Emit {
 pub(crate) struct ModelArgs {
     #[command(flatten)]
     pub(crate) net: NetArgs,
-    /// Images, or sequences, at a time [default: 1]
+    /// Batch size: images or sequences at a time [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
     /// What to write [default: trace]
     #[arg(long, value_enum, requires = "output")]
     pub(crate) emit: Option<Emit>,
-    /// Where to write it (- for stdout); without it, the net's figures are printed
+    /// The file to write (- for stdout); without it, the net's figures are printed
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: Option<String>,
 }
@@ -98,16 +98,16 @@ pub(crate) struct GraphArgs {
     pub(crate) graph: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
-    /// Images, or sequences, at a time, for a net [default: 1]
+    /// Batch size of a net: images or sequences at a time [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// The planner of all plans
+    /// The planner that makes all plans
     #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Work of the local search for a better order, in operations visited; all searches for orders together end after
-    /// --time-limit, or 60 s
+    /// Work limit of the local search for a better order, in operations visited. All searches for orders together end
+    /// after --time-limit, or 60 s
     #[arg(long, value_name = "N", default_value_t = 1 << 22)]
     pub(crate) order_work: u64,
     /// Run the plans in this many random legal orders
@@ -130,15 +130,15 @@ pub(crate) struct SweepArgs {
     /// Batches from A to B: A, then each power of two, then B
     #[arg(long, value_name = "A..B", value_parser = batches, default_value = "1..512")]
     pub(crate) batch: Batches,
-    /// The batch that a graph file was made for: all sizes but those of external tensors are scaled from it
+    /// The batch that a graph file was made for; all sizes except those of external tensors scale with the batch
     /// [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) graph_batch: Option<NonZeroU64>,
-    /// Find the largest batch that fits into this much memory, together with what is kept beside the plan
-    /// (parameters, gradients, the optimizer's state; of a graph file the external tensors)
+    /// Find the largest batch that fits into this much memory, including what is kept beside the plan (parameters,
+    /// gradients, the optimizer's state; for a graph file its external tensors)
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
-    /// What training keeps for each parameter of a net, beside the parameter and its gradient [default: momentum]
+    /// What training keeps for each parameter of a net besides the parameter and its gradient [default: momentum]
     #[arg(long, value_enum)]
     pub(crate) optimizer: Option<Optimizer>,
     /// Planners (globs) [default: portfolio]
@@ -166,7 +166,7 @@ pub(crate) enum Optimizer {
 }
 
 impl Optimizer {
-    /// Numbers kept for each parameter, beside itself and its gradient.
+    /// Numbers kept for each parameter, besides the parameter and its gradient.
     pub(crate) const fn states(self) -> u64 {
         match self {
             Self::Sgd => 0,
@@ -176,7 +176,7 @@ impl Optimizer {
     }
 }
 
-/// A range of batches with both ends.
+/// A range of batch sizes, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Batches {
     pub(crate) from: u64,
@@ -184,7 +184,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// The first, each power of two between, and the last.
+    /// The first batch, each power of two between, and the last.
     pub(crate) fn points(self) -> Vec<u64> {
         let powers = (0..u64::BITS).map(|exponent| 1_u64 << exponent);
         let mut points: Vec<u64> = powers.filter(|&batch| self.from < batch && batch < self.to).collect();

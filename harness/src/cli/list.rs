@@ -1,4 +1,4 @@
-//! `list`.
+//! Arguments of `list`.
 
 use clap::{Args, ValueEnum};
 
@@ -9,7 +9,7 @@ pub(crate) struct ListArgs {
     /// What to list
     #[arg(value_enum, default_value_t = Listing::Planners)]
     pub(crate) what: Listing,
-    /// Show only this entry, in full; a glob or a family of planners shows their lines
+    /// Show only this entry, in full; with a glob or a family of planners, show one line for each match
     pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) corpus: Corpus,

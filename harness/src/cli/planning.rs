@@ -1,4 +1,4 @@
-//! `plan`, `compare`, `verify`, `bound`.
+//! Arguments of the verbs that make and check plans: `plan`, `compare`, `verify`, `bound`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,26 +17,26 @@ pub(crate) struct PlanArgs {
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Stop at the first plan that fits this many bytes; without one, exit code 3
+    /// Stop at the first plan that fits this many bytes; exit code 3 if none is found
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Start from this plan of the same trace (- for stdin), where the planner honours hints; it takes the
-    /// place of the trace's column `hint`
+    /// Start from this plan of the same trace (- for stdin) instead of the trace's column `hint`, if the planner
+    /// honours hints
     #[arg(long, value_name = "PLAN")]
     pub(crate) start: Option<String>,
     /// Do not start from the trace's column `hint`
     #[arg(long, conflicts_with = "start")]
     pub(crate) no_hints: bool,
-    /// Start from this plan of another batch size, carried over; its height for this trace is printed
+    /// Start from this plan of another batch size, adapted to this trace; prints its height here
     #[arg(long, value_name = "PLAN", requires = "of", conflicts_with = "start")]
     pub(crate) carry: Option<String>,
-    /// The trace that the plan of --carry is of
+    /// The trace of the --carry plan
     #[arg(long, value_name = "TRACE", requires = "carry")]
     pub(crate) of: Option<String>,
-    /// Take the plan from this folder if it has one of the trace, or of another batch size of which all sizes
-    /// are multiples, that as much time went into; keep it there if not
+    /// Reuse a plan from this folder if one exists for the trace, or for another batch size with all sizes in
+    /// proportion, and had at least this much planning time. Otherwise plan, and keep the plan there
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Write the plan to this file (- for stdout)
@@ -51,7 +51,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct CompareArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// Only these planners (globs) [default: all that are quick at this size]
+    /// Only these planners (globs) [default: all planners that are quick at this size]
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
     #[command(flatten)]
@@ -77,11 +77,11 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct BoundArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// Time for all arguments together [default: 10s]
+    /// Time for all methods of proof together [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) time_limit: Option<Duration>,
-    /// Write a proof that no plan fits the capacity to this file, for others to check (- for stdout);
-    /// exit code 3 if there is a plan, or no proof in time
+    /// Write a proof that no plan fits the capacity to this file, for others to check (- for stdout); exit code 3 if a
+    /// plan exists or no proof was found in time
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate: Option<String>,
     /// The capacity that the certificate is about [default: the load]

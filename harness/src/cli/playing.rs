@@ -1,4 +1,4 @@
-//! `simulate`, `replay`.
+//! Arguments of the verbs that play traces on allocators: `simulate`, `replay`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,20 +19,20 @@ pub(crate) struct SimulateArgs {
     /// The allocators (globs; `planlab list allocators`)
     #[arg(long = "allocator", value_name = "GLOB", required = true)]
     pub(crate) allocators: Vec<String>,
-    /// How often the trace, or all of them in turn, is played [default: 1; for one trace and an allocator that
-    /// plans: until its plan stays the same, 20 times at most]
+    /// How often to play the trace, or all of them in turn [default: 1; for one trace and an allocator that plans:
+    /// until its plan stays the same, at most 20 times]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
     /// Memory of the device [default: unlimited]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
-    /// Only what comes before this step [default: the last step, so that what ends there lives on]
+    /// Play only what comes before this step [default: the last step, so buffers that end there stay live]
     #[arg(long, value_name = "STEP")]
     pub(crate) until: Option<u32>,
     /// Print each propagation too
     #[arg(long)]
     pub(crate) samples: bool,
-    /// Keep a row for each allocator in this folder of results, for `report`, which is about whole propagations
+    /// Keep a row for each allocator in this folder of results, for `report` (whole propagations only)
     #[arg(long, value_name = "DIR", conflicts_with = "until")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -44,56 +44,57 @@ pub(crate) struct SimulateArgs {
 pub(crate) struct ReplayArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// Traces that follow, each one propagation, in turn
+    /// Further traces, played in turn, each as one propagation
     #[arg(value_name = "TRACE")]
     pub(crate) more: Vec<String>,
-    /// Play this plan of the trace: rows call it `plan:NAME` by the stem of its file
+    /// Play this plan of the trace; rows call it `plan:NAME`, after the stem of its file
     #[arg(long = "plan", value_name = "PLAN")]
     pub(crate) plans: Vec<String>,
     /// Play the plan that this planner makes
     #[arg(long = "planner", value_name = "KEY")]
     pub(crate) planners: Vec<String>,
     /// Play these (globs): online allocators (`planlab list allocators`), and on the host glibc, jemalloc,
-    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes; on
-    /// a device empty-loop too, cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and of each plan
-    /// cuda-graph/plan and plan/shuffled
+    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which measures the loop itself; on a device
+    /// also empty-loop, cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and for each
+    /// plan cuda-graph/plan and plan/shuffled
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,
-    /// Whose memory: host, cuda:N, or simulated-cuda[:BYTES], which is no GPU and measures nothing
+    /// The memory to use: host, cuda:N, or simulated-cuda[:BYTES], which simulates a GPU and measures nothing
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "host")]
     pub(crate) device: Device,
-    /// Threads, each with the whole trace; several numbers are played one after another
+    /// Threads, each with the whole trace; several numbers run one after another
     #[arg(long, value_name = "N[,N]", value_delimiter = ',', default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) threads: Vec<u32>,
-    /// What is done with each block
+    /// What to do with each block
     #[arg(long, value_parser = works(), default_value_t = Work::None)]
     pub(crate) work: Work,
-    /// Timed propagations of each process [default: as many as fit --seconds; of several traces, without a warm-up,
-    /// or on a device 200, there fewer if these take longer]
+    /// Timed propagations of each process [default: as many as fit --seconds; for several traces, without a warm-up, or
+    /// on a device 200, on a device fewer if these take longer]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
-    /// Time for the timed propagations of each process; on a device, of each contender's turn, and for its warm-up
+    /// Time for the timed propagations of each process; on a device, for those of each contender's turn, and for its
+    /// warm-up
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "2s")]
     pub(crate) seconds: Duration,
     /// Processes of each contender, which take turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) reps: u32,
-    /// On a device: turns of each contender in a process, in an order that is drawn anew
+    /// On a device: turns of each contender in a process, in a newly drawn order
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Propagations before the timed ones, at least; 0 for none at all [default: 50]
+    /// Minimum number of propagations before the timed ones; 0 for none at all [default: 50]
     #[arg(long, value_name = "N")]
     pub(crate) warm_up: Option<u32>,
-    /// With --work operations: how long each takes [default: as recorded, where the trace says what a step is in time:
-    /// `# step-unit: ns`]
+    /// With --work operations: how long each takes [default: as recorded, if the trace declares the time of a step: `#
+    /// step-unit: ns`]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) operation_time: Option<Duration>,
-    /// The most that a plan or a pool may reserve, for each thread; on a device, the memory that is left to each
-    /// contender [default: unlimited]
+    /// The most that a plan or a pool may reserve, for each thread; on a device, the memory left to each contender
+    /// [default: unlimited]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
-    /// Wall time of a process; one that takes longer is killed
+    /// Wall time of a process, which is killed after it
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "5m")]
     pub(crate) time_limit: Duration,
     /// Seed of the order in which the contenders take their turns
@@ -106,18 +107,18 @@ pub(crate) struct ReplayArgs {
     pub(crate) reading: Reading,
 }
 
-/// Whose memory is played on.
+/// The memory that a replay plays on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Device {
     Host,
     /// A GPU, by its number.
     Cuda(u32),
-    /// A stand-in for a GPU, with this many bytes.
+    /// A simulated GPU with this many bytes.
     Simulated(u64),
 }
 
-/// Bytes of a simulated device where it is not said.
+/// Default size of a simulated device in bytes.
 const SIMULATED_MEMORY: u64 = 4 << 30;
 
 fn device(text: &str) -> Result<Device, String> {
@@ -136,14 +137,14 @@ fn device(text: &str) -> Result<Device, String> {
 fn works() -> impl TypedValueParser<Value = Work> {
     let value = |work: Work| {
         PossibleValue::new(work.name()).help(match work {
-            Work::None => "Nothing: addresses alone",
-            Work::Pages => "One byte of each page is written",
-            Work::Pattern => "Every byte is written, and looked for before the free",
+            Work::None => "Nothing: blocks are not touched",
+            Work::Pages => "Write one byte of each page",
+            Work::Pattern => "Write every byte, and compare it before the free",
             Work::Kernels => {
                 "On a device: one kernel writes a buffer after its request, one reads it before its free"
             }
             Work::Operations => {
-                "On a device: kernels, and the device works for as long as the operations take"
+                "On a device: as kernels, and keep the device busy for as long as the operations take"
             }
         })
     };

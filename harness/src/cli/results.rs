@@ -1,4 +1,4 @@
-//! What reads results: `report`, `diff`, `ratios`, `scale`, `merge`, `audit`.
+//! Arguments of the verbs that read results: `report`, `diff`, `ratios`, `scale`, `merge`, `audit`.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ pub(crate) struct DiffArgs {
     /// Folder of the results after
     #[arg(value_name = "B", required_unless_present = "interleave")]
     pub(crate) after: Option<PathBuf>,
-    /// Changes of a time up to this share do not count
+    /// Ignore changes of a time up to this share
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "5%")]
     pub(crate) threshold: f64,
     /// List every cell, changed or not
     #[arg(long)]
     pub(crate) all: bool,
-    /// Go on where the hosts differ; times are then shown and not judged
+    /// Continue if the hosts differ; times are then shown but not judged
     #[arg(long)]
     pub(crate) across_hosts: bool,
-    /// Go on where hosts, flags or limits differ, and judge all the same
+    /// Continue if hosts, flags or limits differ, and judge everything anyway
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) struct TurnsArgs {
     /// Repetitions of every cell [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "interleave")]
     pub(crate) reps: Option<u32>,
-    /// Folder of the results, which go to a/ and b/ in it [default: results/store-diff]
+    /// Folder of the results, in subfolders a/ and b/ [default: results/store-diff]
     #[arg(long, value_name = "DIR", requires = "interleave")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) struct ReportArgs {
     /// Folder of the pages
     #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "reports/out")]
     pub(crate) output: PathBuf,
-    /// How many plans at most get maps and a page of their own
+    /// The most plans that get maps and a page of their own
     #[arg(long, value_name = "N", default_value_t = 800)]
     pub(crate) maps: usize,
 }
@@ -119,7 +119,7 @@ pub(crate) struct MergeArgs {
     /// Folders of results
     #[arg(required = true)]
     pub(crate) from: Vec<PathBuf>,
-    /// Folder that takes them all
+    /// Folder to merge them into
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub(crate) output: PathBuf,
 }
@@ -129,7 +129,7 @@ pub(crate) struct AuditArgs {
     /// Folder of the results
     #[arg(default_value = "results/store")]
     pub(crate) results: PathBuf,
-    /// Move damaged journal lines and shards to `*.damaged` files, and stop reporting shards that are gone
+    /// Move damaged journal lines and shards to `*.damaged` files, and stop reporting missing shards
     #[arg(long)]
     pub(crate) repair: bool,
 }
@@ -143,7 +143,7 @@ pub(crate) struct AuditArgs {
     More of them: docs/QUERIES.md"
 )]
 pub(crate) struct QueryArgs {
-    /// Folder of the results [default: results/store], and the question
+    /// Folder of the results [default: results/store], and the query
     #[arg(value_name = "RESULTS> <SQL", num_args = 1..=2, required_unless_present = "columns")]
     pub(crate) question: Vec<String>,
     /// List the tables' columns, with units and meanings
@@ -156,7 +156,7 @@ pub(crate) struct QueryArgs {
 
 #[cfg(feature = "reports")]
 impl QueryArgs {
-    /// The folder of the results and the question.
+    /// The folder of the results and the query.
     pub(crate) fn question(&self) -> (PathBuf, &str) {
         match self.question.as_slice() {
             [results, sql] => (results.into(), sql),

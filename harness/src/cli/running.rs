@@ -1,4 +1,4 @@
-//! `run`.
+//! Arguments of `run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Requests of fewer bytes are left alone; 1KiB at least
+    /// Leave requests of fewer bytes alone; at least 1KiB
     #[arg(long, value_name = "BYTES", value_parser = least_size, default_value = "4KiB")]
     pub(crate) min_size: u64,
-    /// Rounds go from one call of `planlab_step()` to the next [default: they are found]
+    /// A round lasts from one call of `planlab_step()` to the next [default: rounds are detected]
     #[arg(long)]
     pub(crate) marks: bool,
-    /// Equal rounds, one after the other, before one is planned
+    /// Equal rounds in a row before one is planned
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) rounds: u32,
     /// Check every planned block: overlaps, and writes to freed memory

@@ -1,4 +1,4 @@
-//! `schedule`.
+//! Arguments of `schedule`.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
-    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a training net in a file (docs/FILES.md),
-    /// or a profile of PipeDream
+    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a file of a training net
+    /// (docs/FILES.md), or a profile of PipeDream
     pub(crate) net: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
-    /// Images, or sequences, at a time [default: 1; of a file its own]
+    /// Batch size: images or sequences at a time [default: 1; for a file its own]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// The batch at which a profile of PipeDream was measured, which it does not say
+    /// The batch at which a profile of PipeDream was measured; the profile does not contain it
     #[arg(long, value_name = "N")]
     pub(crate) measured_batch: Option<NonZeroU64>,
-    /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; of a file that
+    /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; for a file that
     /// names one, its own]
     #[arg(long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct ScheduleArgs {
     /// Schedulers (globs) [default: all]
     #[arg(long = "scheduler", value_name = "GLOB")]
     pub(crate) schedulers: Vec<String>,
-    /// The planner that gives the buffers of a schedule their offsets
+    /// The planner that assigns offsets to a schedule's buffers
     #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
     /// Wall time of that planner [default: 10s]
@@ -46,8 +46,8 @@ pub(crate) struct ScheduleArgs {
     pub(crate) planner_time_limit: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Instead: the largest batch at which each scheduler loses at most this share of the speed (10%), and fits; found by
-    /// doubling and halving, so that a larger one may fit that was not tried
+    /// Instead: find the largest batch that fits and at which each scheduler loses at most this share of the speed
+    /// (10%). The search doubles and halves, so it may miss a larger batch that fits
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
     pub(crate) loss: Option<f64>,
     /// Instead: check the schedule in this file; exit code 4 if it is not valid

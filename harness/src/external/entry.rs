@@ -1,4 +1,4 @@
-//! What a `planners.toml` says of a planner.
+//! Reads the entries of a `planners.toml`, which describe external planners.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::inputs;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
-/// How an instance is written.
+/// The format in which the program reads an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
@@ -25,7 +25,7 @@ pub(crate) enum Format {
     Lab,
 }
 
-/// What a planner can be told to take into account.
+/// What a planner can take into account (`honours`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Feature {
@@ -92,15 +92,15 @@ struct Raw {
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) summary: String,
-    /// The program and its arguments, placeholders still in them.
+    /// The program and its arguments, with placeholders.
     pub(crate) command: Vec<String>,
     pub(crate) format: Format,
     pub(crate) honours: Honours,
     pub(crate) exact: bool,
     pub(crate) practical: Option<u32>,
-    /// Words by which the program says that it has no plan.
+    /// Words that the program prints if it has no plan.
     pub(crate) no_plan: Vec<String>,
-    /// Words by which it says that its time was up.
+    /// Words that it prints if its time is up.
     pub(crate) out_of_time: Vec<String>,
     /// What it prints before its own time.
     pub(crate) time_after: Option<String>,
@@ -114,18 +114,18 @@ pub(crate) struct Entry {
     said: OnceLock<Option<String>>,
 }
 
-/// What stands for the version of a program that does not say it in time.
+/// The version of a program that does not print it in time.
 const UNKNOWN: &str = "version unknown";
-/// How long a program may take to say its version.
+/// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A slow machine may need more, a test less: the variable has milliseconds.
+/// The time limit for versions. The variable sets it in milliseconds: a slow machine may need more, a test less.
 fn patience() -> Duration {
     let told = std::env::var("PLANLAB_VERSION_PATIENCE").ok().and_then(|text| text.parse().ok());
     told.map_or(PATIENCE, Duration::from_millis)
 }
 
-/// The placeholders that a command may hold.
+/// The placeholders that a command may contain.
 pub(crate) const PLACEHOLDERS: [&str; 7] =
     ["{instance}", "{output}", "{capacity}", "{time_limit}", "{time_limit_ms}", "{seed}", "{threads}"];
 
@@ -190,18 +190,18 @@ impl Entry {
         })
     }
 
-    /// Why the planner cannot run: its program is not there.
+    /// Why the planner cannot run, if its program is missing.
     pub(crate) fn missing(&self) -> Option<String> {
         let program = &self.command[0];
         find_program(program).is_none().then(|| format!("there is no program {program}"))
     }
 
-    /// Whether the command holds a placeholder.
+    /// Whether the command contains a placeholder.
     pub(crate) fn uses(&self, placeholder: &str) -> bool {
         self.command.iter().any(|word| word.contains(placeholder))
     }
 
-    /// The instance as the program reads it; the error says what its format lacks.
+    /// The instance in the program's format; the error names what the format lacks.
     pub(crate) fn write(&self, trace: &Trace) -> Result<Vec<u8>, String> {
         match self.format {
             Format::Minimalloc => write_minimalloc(trace).map_err(|error| error.to_string()),
@@ -210,8 +210,8 @@ impl Entry {
         }
     }
 
-    /// A digest of the program, the files and words of its command line, and what it says of its version; without
-    /// that, and said so, where it does not say it in time.
+    /// A digest of the program, the files and words of its command line, and the version that it prints. If it does not
+    /// print one in time, the version is left out with a note.
     pub(crate) fn version(&self) -> &str {
         self.version.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -240,7 +240,7 @@ impl Entry {
         self.said().unwrap_or(UNKNOWN)
     }
 
-    /// The same; `None` where it takes too long.
+    /// The same; `None` if it takes too long.
     fn said(&self) -> Option<&str> {
         let ask = || {
             let is_there = self.ask_version.first().is_some_and(|program| find_program(program).is_some());
@@ -269,7 +269,7 @@ fn honours(features: &[Feature]) -> Honours {
     }
 }
 
-/// A planner cannot honour what it is not told.
+/// Refuses `honours` that the format cannot express: a planner cannot honour what it does not receive.
 fn check_format(format: Format, honours: &Honours) -> Result<(), String> {
     let (in_place, arenas) = (honours.in_place, honours.arenas || honours.apart);
     let (marks, pauses) = (honours.alignment || honours.pins, honours.pauses);
@@ -304,7 +304,7 @@ fn check_command(command: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Words that name a file beside `planners.toml` become its whole path; so does a program with a `/`.
+/// Replaces words that name a file beside `planners.toml`, and a program with a `/`, by the whole path.
 fn resolve(words: &[String], folder: &Path) -> Vec<String> {
     let whole = |(at, word): (usize, &String)| {
         let beside = folder.join(word);

@@ -1,5 +1,4 @@
-//! The hidden verb `exec-external`: binds itself to its parent's life, writes down the time, then becomes the
-//! program.
+//! The hidden verb `exec-external`: binds its life to its parent's, records the time, then becomes the program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,20 +15,20 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 /// The verb's name.
 pub(crate) const VERB: &str = "exec-external";
 
-/// A command that runs a program in a process group of its own, and that the kernel kills when the calling
-/// thread ends. `stamp` is the file that takes the time at which the program begins.
+/// A command that runs a program in a process group of its own. The kernel kills it when the calling thread ends.
+/// `stamp` is the file that receives the time at which the program begins.
 pub(crate) fn command(words: &[OsString], stamp: &Path) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(VERB).arg(std::process::id().to_string()).arg(stamp).args(words).process_group(0);
     Ok(command)
 }
 
-/// When the program began, on the clock of [`monotonic`]; `None` where it did not.
+/// When the program began, on the clock of [`monotonic`]; `None` if it did not begin.
 pub(crate) fn began(stamp: &Path) -> Option<Duration> {
     fs::read_to_string(stamp).ok()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Becomes the program; returns only where that cannot be.
+/// Becomes the program; returns only if that fails.
 pub(crate) fn run(args: &ExecArgs) -> Verdict {
     die_with_parent(args.parent)?;
     let Some((program, arguments)) = args.command.split_first() else {

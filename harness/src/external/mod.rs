@@ -1,12 +1,11 @@
-//! External planners: programs of other people, described in a `planners.toml`, that run beside ours.
+//! External planners: other people's programs, described in a `planners.toml`, that run beside our planners.
 //!
 //! ```text
 //!   planlab ──> child process ──> exec-external ══> the program      (══> the same process)
 //!                 External::plan      dies with its parent
 //! ```
 //!
-//! A plan of theirs goes through the verifier like any other, a bound of theirs is a claim. See
-//! `docs/external-planners.md`.
+//! The verifier checks their plans like any other; their bounds are claims. See `docs/external-planners.md`.
 
 mod entry;
 pub(crate) mod launch;
@@ -22,9 +21,9 @@ pub(crate) use planner::{External, Fate, Report, descriptor};
 
 use crate::shell::exit::Failure;
 
-/// What every key of an external planner begins with.
+/// The prefix of every external planner's key.
 pub(crate) const PREFIX: &str = "external/";
-/// The file that is read where none is named.
+/// The default file.
 const DEFAULT: &str = "planners.toml";
 
 /// The planners of one file.
@@ -32,17 +31,17 @@ const DEFAULT: &str = "planners.toml";
 pub(crate) struct Registry {
     file: Option<PathBuf>,
     entries: Vec<Entry>,
-    /// Keys whose program is not there, and why.
+    /// Keys whose program is missing, with the reason.
     absent: Vec<(String, String)>,
 }
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// Reads the file that is named, else `planners.toml` in the current folder where there is one.
+/// Reads the named file, else `planners.toml` in the current folder if it exists.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, by line. A program that is not there is no error: its key is absent.
+/// The first mistake in the file, with its line. A missing program is not an error: its key is absent.
 pub(crate) fn load(named: Option<&Path>) -> Result<(), Failure> {
     let default = || Some(PathBuf::from(DEFAULT)).filter(|path| path.is_file());
     let file = named.map(Path::to_owned).or_else(default);
@@ -50,7 +49,7 @@ pub(crate) fn load(named: Option<&Path>) -> Result<(), Failure> {
         Some(path) => Registry::read(&path)?,
         None => Registry::default(),
     };
-    // Read once for each process: a second call finds the first one's.
+    // Read once for each process: a second call keeps the first result.
     let _ = REGISTRY.set(registry);
     Ok(())
 }
@@ -74,7 +73,7 @@ fn registry() -> &'static Registry {
     REGISTRY.get().unwrap_or(&NONE)
 }
 
-/// The file, for children; an empty one where there is none.
+/// The path of the file, for children; an empty path if no file was read.
 pub(crate) fn file() -> &'static Path {
     registry().file.as_deref().unwrap_or(Path::new("/dev/null"))
 }
@@ -84,7 +83,7 @@ pub(crate) fn has_file() -> bool {
     registry().file.is_some()
 }
 
-/// All planners whose program is there, in the file's order.
+/// All planners whose program exists, in the file's order.
 pub(crate) fn entries() -> &'static [Entry] {
     &registry().entries
 }
@@ -103,12 +102,12 @@ pub(crate) fn find(key: &str) -> Option<External> {
     entries().iter().find(|entry| entry.key == key).map(External::new)
 }
 
-/// Why a planner that the file names cannot run.
+/// Why a planner in the file cannot run.
 pub(crate) fn absent(key: &str) -> Option<&'static str> {
     registry().absent.iter().find(|(absent, _)| absent == key).map(|(_, reason)| reason.as_str())
 }
 
-/// Every planner that the file names and that cannot run, with the reason.
+/// Every planner in the file that cannot run, with the reason.
 pub(crate) fn all_absent() -> &'static [(String, String)] {
     &registry().absent
 }

@@ -1,4 +1,4 @@
-//! A foreign program as a [`Planner`].
+//! Runs an external program as a [`Planner`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,35 +18,35 @@ use super::entry::{Entry, Unit};
 use super::program::{Ended, follow};
 use crate::shell::target::scratch_in_memory;
 
-/// Planners of ours whose lowest plan is the capacity of a program that needs one, where nobody names one.
+/// Our planners whose lowest plan sets the capacity of a program that needs one, if no capacity is given.
 const CAPACITY_BY: [&str; 3] = ["best-fit", "first-fit/size", "greedy-by-size"];
-/// What is kept of a program's words in a reason, in bytes.
+/// The most bytes of a program's output in a reason.
 const WORDS: usize = 200;
 
-/// How the program fared, for what a planner cannot say through its run.
+/// How the program ended, for outcomes that a planner cannot report through its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It ended by itself, or was ended by the run's limits.
+    /// It ended by itself, or by the run's limits.
     Ended,
-    /// It died: by a signal, or with an exit code that stands for no answer.
+    /// It died by a signal, or with an exit code that is not an answer.
     Died { signal: Option<i32>, code: Option<i32> },
-    /// What it wrote cannot be read as a plan.
+    /// Its output is not a plan.
     Nonsense,
 }
 
-/// What was measured of the last run of the program.
+/// The measurements of the program's last run.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
-    /// The process, from its start to its end.
+    /// Wall time of the process, from its start to its end.
     pub(crate) wall: Duration,
-    /// What the program says itself.
+    /// The time that the program reports.
     pub(crate) reported: Option<Duration>,
     pub(crate) peak_rss_bytes: Option<u64>,
     pub(crate) fate: Fate,
     pub(crate) stderr: String,
 }
 
-/// A program that plans.
+/// An external planner.
 pub(crate) struct External {
     entry: &'static Entry,
     report: Mutex<Option<Report>>,
@@ -57,7 +57,7 @@ impl External {
         Self { entry, report: Mutex::new(None) }
     }
 
-    /// Takes what was measured of the last run.
+    /// Takes the measurements of the last run.
     pub(crate) fn take_report(&self) -> Option<Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -92,7 +92,7 @@ impl Planner for External {
     }
 }
 
-/// What `list` and suites see of an entry.
+/// The description of an entry for `list` and suites.
 pub(crate) fn descriptor(entry: &Entry) -> Descriptor {
     Descriptor {
         key: entry.key.clone().into(),
@@ -107,13 +107,13 @@ pub(crate) fn descriptor(entry: &Entry) -> Descriptor {
 }
 
 impl External {
-    /// What the end of the program comes to. The plan that it leaves is offered however it ended.
+    /// Judges the end of the program. A plan that it left is offered, however it ended.
     fn judge(&self, run: &mut Run<'_>, ended: &Ended, watch: &Watch<'_>) -> (Fate, Result<(), Halt>) {
         let said = |words: &[String]| {
             let all = format!("{}\n{}", ended.stderr, ended.stdout);
             words.iter().find(|&word| all.contains(word)).cloned()
         };
-        // A program that was not told of every pause speaks of a harder problem.
+        // Without every pause the program solved a harder problem, so its bound does not count.
         let told_all = run.instance().buffers() == watch.trace.instance.buffers();
         if let Some(bound) = self.entry.bound(ended).filter(|_| told_all)
             && let Err(halt) = run.raise_bound(bound, run.scope(), Evidence::Claimed)
@@ -160,7 +160,7 @@ impl External {
 }
 
 impl Entry {
-    /// The program's own time.
+    /// The time that the program reports.
     fn reported(&self, ended: &Ended) -> Option<Duration> {
         let number: f64 = said_after(self.time_after.as_deref()?, ended)?.parse().ok()?;
         let scale = match self.time_unit {
@@ -171,7 +171,7 @@ impl Entry {
         Duration::try_from_secs_f64(number * scale).ok()
     }
 
-    /// The bound that the program claims; of a fraction, the next whole number below, which is as true.
+    /// The bound that the program claims. A fraction is rounded down, which keeps the bound true.
     fn bound(&self, ended: &Ended) -> Option<Bytes> {
         let number = said_after(self.bound_after.as_deref()?, ended)?;
         let whole = number.split('.').next().unwrap_or(number);
@@ -179,7 +179,7 @@ impl Entry {
     }
 }
 
-/// The number after the last place where the program wrote `mark`.
+/// The number after the last `mark` in the program's output.
 fn said_after<'a>(mark: &str, ended: &'a Ended) -> Option<&'a str> {
     let after = |text: &'a str| text.rfind(mark).map(|at| text[at + mark.len()..].trim_start());
     let text = after(&ended.stderr).or_else(|| after(&ended.stdout))?;
@@ -212,7 +212,7 @@ impl Files {
     }
 }
 
-/// The instance as the program is told of it: without the opportunities that it does not honour.
+/// The instance for the program, without the opportunities that it does not honour.
 fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
     let honours = entry.honours;
     let buffers = instance.buffers().iter().cloned().map(|mut buffer| {
@@ -237,7 +237,7 @@ fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
 fn words(entry: &Entry, run: &mut Run<'_>, files: &Files) -> Vec<OsString> {
     let capacity = if entry.uses("{capacity}") { capacity(run).get() } else { 0 };
     let seed = if entry.uses("{seed}") { rand::RngExt::random::<u32>(run.rng()) >> 1 } else { 0 };
-    // A year stands for no limit: programs want a number.
+    // A year means no limit, as programs need a number.
     let left = run.remaining().unwrap_or(Duration::from_secs(365 * 24 * 3600));
     let values = [
         ("{instance}", files.instance.display().to_string()),
@@ -255,7 +255,7 @@ fn words(entry: &Entry, run: &mut Run<'_>, files: &Files) -> Vec<OsString> {
     entry.command.iter().map(fill).collect()
 }
 
-/// The run's own capacity, else the best height that is known or that quick planners of ours reach.
+/// The run's own capacity, else the best height so far or of our quick planners.
 fn capacity(run: &Run<'_>) -> Bytes {
     if let Some(target) = run.target() {
         return target;
@@ -268,7 +268,7 @@ fn capacity(run: &Run<'_>) -> Bytes {
     known.into_iter().chain(quick).min().unwrap_or(Bytes::new(i64::MAX as u64))
 }
 
-/// Looks at the output of a program that keeps the best plan there while it runs.
+/// Watches the output of a program that keeps its best plan there while it runs.
 struct Watch<'a> {
     entry: &'a Entry,
     trace: &'a Trace,
@@ -289,12 +289,12 @@ impl Watch<'_> {
         self.seen = now;
         match self.read() {
             Ok(Some(plan)) => run.offer(plan),
-            // What cannot be read now may be in the making.
+            // The program may be writing a file that cannot be read now.
             _ => Ok(()),
         }
     }
 
-    /// The plan in the output; `None` where there is no output, or an empty one.
+    /// The plan in the output; `None` if the output is missing or empty.
     fn read(&self) -> Result<Option<Plan>, String> {
         let Ok(file) = fs::File::open(self.output) else { return Ok(None) };
         if file.metadata().is_ok_and(|there| there.len() == 0) {

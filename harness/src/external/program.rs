@@ -1,4 +1,4 @@
-//! One run of a foreign program: followed, measured, and ended with the run's limits.
+//! Runs an external program once: follows and measures it, and ends it at the run's limits.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,37 +15,37 @@ use super::launch;
 use crate::process::{peak_rss_of, signal, tail};
 use crate::shell::clock::monotonic;
 
-/// How often limits are looked at, and memory and new plans: after this time first, then less and less often.
+/// The first interval between checks of limits, memory and new plans; later ones are longer.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
-/// The longest time between two looks.
+/// The longest interval between two checks.
 const LOOK: Duration = Duration::from_millis(20);
-/// What is kept of the end of each stream, in bytes.
+/// The bytes kept of the end of each stream.
 const TAIL: usize = 64 << 10;
-/// How long a program has between the polite and the hard signal when a run is cancelled.
+/// How long a program has between TERM and KILL when a run is cancelled.
 const GRACE: Duration = Duration::from_millis(300);
-/// Work that makes a run look at its clock.
+/// The amount of work after which a run checks its clock.
 const WORK_OF_A_LOOK: u64 = 256;
 
-/// What became of the program.
+/// How the program ended, and what it left.
 pub(crate) struct Ended {
-    /// How it ended; `None` where it was killed for the run's limits.
+    /// Its exit status; `None` if it was killed at the run's limits.
     pub(crate) status: Option<ExitStatus>,
     /// Why it was killed.
     pub(crate) halt: Option<Halt>,
-    /// From the moment at which the process becomes the program to its end.
+    /// From the moment the process becomes the program to its end.
     pub(crate) wall: Duration,
     pub(crate) peak_rss_bytes: Option<u64>,
-    /// What it wrote, the ends of long texts.
+    /// The end of its output.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Runs the program until it ends or a limit of the run is reached. A program is given 4 % and 20 ms past the
-/// wall limit, as it keeps a clock of its own. `look` is called now and then.
+/// Runs the program until it ends or reaches a limit of the run. A program gets 4 % and 20 ms past the wall limit, as
+/// it has a clock of its own. `look` is called at each check.
 ///
 /// # Errors
 ///
-/// Where the program cannot be started.
+/// If the program cannot be started.
 pub(crate) fn follow(
     words: &[OsString],
     stamp: &Path,
@@ -81,7 +81,7 @@ pub(crate) fn follow(
             break None;
         }
     };
-    // Whatever the program itself started ends with it.
+    // Processes that the program started end with it.
     signal(pid, Signal::KILL);
     let (status, end) = ended.unwrap_or_else(|| (None, monotonic()));
     let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
@@ -95,8 +95,8 @@ pub(crate) fn follow(
     })
 }
 
-/// What a program prints on stdout and then on stderr, the ends of long texts; empty where it cannot be started. `None`
-/// where it has not ended in time: then it is killed, with all that it started.
+/// The end of what a program prints to stdout, then to stderr; empty if it cannot be started. If it does not end in
+/// time, it is killed with all that it started, and the result is `None`.
 pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<String> {
     let until = Instant::now() + patience;
     let Ok(mut command) = launch::command(words, Path::new("/dev/null")) else { return Some(String::new()) };
@@ -107,7 +107,7 @@ pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<St
     let ended = wait(child).recv_timeout(patience);
     signal(pid, Signal::KILL);
     ended.ok()?;
-    // What has left the group may still hold the streams.
+    // A process that left the group may still hold the streams.
     while !streams.iter().all(JoinHandle::is_finished) {
         if Instant::now() >= until {
             return None;
@@ -125,13 +125,13 @@ fn wait(mut child: Child) -> Receiver<End> {
     let (sender, ends) = mpsc::channel();
     thread::spawn(move || {
         let status = child.wait().ok();
-        // Nobody listens any more where the program was killed.
+        // If the program was killed, the receiver is gone.
         let _ = sender.send((status, monotonic()));
     });
     ends
 }
 
-/// A run that is cancelled leaves the program a moment to write what it has.
+/// Kills the program. If the run was cancelled, it first has a moment to write its result.
 fn kill(pid: u32, reason: &Halt, ends: &Receiver<End>) {
     if *reason == Halt::Stop(Stop::Cancelled) {
         signal(pid, Signal::TERM);

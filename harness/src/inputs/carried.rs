@@ -1,4 +1,4 @@
-//! A plan of one batch size as a start for another (`plan --carry PLAN --of TRACE`).
+//! Uses a plan of one batch size as a start for another (`plan --carry PLAN --of TRACE`).
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::inputs::Hints;
 use crate::inputs::{self, Source};
 use crate::shell::exit::Failure;
 
-/// A plan that was carried over.
+/// A plan that was adapted to another batch size.
 pub(crate) struct Carried {
     /// Its height for the new sizes, in bytes.
     pub(crate) height: u64,
     pub(crate) hints: Hints,
 }
 
-/// What the arguments name; `None` where they name nothing.
+/// The plan that the arguments name; `None` if they name no plan.
 ///
 /// # Errors
 ///
-/// Where a file cannot be read, the plan is none of its trace, or the traces differ in more than sizes.
+/// If a file cannot be read, the plan does not belong to its trace, or the traces differ in more than sizes.
 pub(crate) fn carried(args: &PlanArgs, trace: &Trace, scratch: &Path) -> Result<Option<Carried>, Failure> {
     let (Some(plan), Some(of)) = (&args.carry, &args.of) else { return Ok(None) };
     if [&args.trace, plan, of].into_iter().filter(|name| *name == "-").count() > 1 {

@@ -1,7 +1,7 @@
-//! Offsets that a planner may start from: a trace's column `hint`, or an old plan.
+//! Hints: offsets that a planner may start from, of a trace's column `hint` or an old plan.
 //!
-//! They are no part of the instance and of its digest. A cell that is given hints says so by their digest
-//! among its parameters, so that its rows never count for a cell without.
+//! They are not part of the instance and its digest. A cell with hints has their digest among its parameters, so its
+//! rows never count for a cell without hints.
 
 use std::sync::Arc;
 
@@ -12,21 +12,20 @@ use crate::inputs;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
-/// An offset for each buffer, or none.
+/// For each buffer an offset, or none.
 pub(crate) type Hints = Arc<[Option<Offset>]>;
 
-/// The hints of a trace; `None` where no row has one.
+/// The hints of a trace; `None` if no row has one.
 pub(crate) fn of_trace(trace: &Trace) -> Option<Hints> {
     let hints: Hints = trace.labels.buffers.iter().map(|label| label.hint.map(Offset::new)).collect();
     hints.iter().any(Option::is_some).then_some(hints)
 }
 
-/// The offsets of a plan of the trace. It need not be valid: that is told, and what is good in it may
-/// still be of use.
+/// The offsets of a plan of the trace. An invalid plan is reported, but its valid parts may still help.
 ///
 /// # Errors
 ///
-/// Where the file is no plan of just the trace's buffers.
+/// If the file is not a plan of exactly the trace's buffers.
 pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
     let name = inputs::name(argument);
     let file = inputs::plan_file(argument)?;
@@ -45,7 +44,7 @@ pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
     }
 }
 
-/// What tells hints from others.
+/// The digest that distinguishes these hints from others.
 pub(crate) fn digest(hints: &[Option<Offset>]) -> Digest {
     let word = |hint: &Option<Offset>| {
         let mut word = [0; 9];

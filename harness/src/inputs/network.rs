@@ -1,4 +1,4 @@
-//! Nets and graph files, at any batch: their graphs, and the sources of their traces.
+//! Nets and graph files at any batch: their graphs, and the sources of their traces.
 
 use std::fs;
 #[cfg(feature = "reports")]
@@ -19,13 +19,13 @@ use super::source::{Origin, Source, limits, name, reader};
 use crate::cli::{AllocatorArg, ModeArg, ShapeArgs};
 use crate::shell::exit::Failure;
 
-/// What a NET or GRAPH argument names.
+/// The net or graph file that a NET or GRAPH argument names.
 pub(crate) enum Network {
     Net(Spec),
     File(GraphFile),
 }
 
-/// A graph file with the batch that it is of.
+/// A graph file with the batch that it was made for.
 pub(crate) struct GraphFile {
     name: String,
     graph: Graph,
@@ -33,7 +33,7 @@ pub(crate) struct GraphFile {
 }
 
 impl Network {
-    /// A net with its shape at a batch, or a graph file of that batch; where none is said, 1 or what a key says.
+    /// A net with its shape at a batch, or a graph file of that batch. The default batch is that of the key, or 1.
     pub(crate) fn resolve(
         argument: &str,
         shape: &ShapeArgs,
@@ -57,7 +57,7 @@ impl Network {
         }))
     }
 
-    /// The batch that was said.
+    /// The batch of the argument.
     pub(crate) const fn batch(&self) -> u64 {
         match self {
             Self::Net(spec) => spec.batch,
@@ -65,7 +65,7 @@ impl Network {
         }
     }
 
-    /// The key of its workload at a batch: `model/alexnet/train/b32`; of a file `graph/<name>/b32`.
+    /// The key of its workload at a batch: `model/alexnet/train/b32`; for a file `graph/<name>/b32`.
     pub(crate) fn key(&self, batch: u64) -> String {
         match self {
             Self::Net(spec) => Spec { batch, ..*spec }.to_string(),
@@ -73,7 +73,7 @@ impl Network {
         }
     }
 
-    /// Refuses the requests of Chainer, for what needs operations.
+    /// Refuses Chainer's requests, for verbs that need operations.
     pub(crate) fn refuse_requests(&self, what: &str) -> Result<(), Failure> {
         match self {
             Self::Net(spec) if spec.allocator == Allocator::Chainer => Err(Failure::usage(format!(
@@ -83,7 +83,7 @@ impl Network {
         }
     }
 
-    /// Refuses a batch at which it has no trace.
+    /// Refuses a batch for which it has no trace.
     pub(crate) fn check(&self, batch: u64) -> Result<(), Failure> {
         match self {
             Self::Net(spec) => Spec { batch, ..*spec }.program().map(drop).map_err(Failure::from),
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Its operations at a batch.
+    /// Its graph at a batch.
     pub(crate) fn graph(&self, batch: u64) -> Result<Graph, Failure> {
         match self {
             Self::Net(spec) => Ok(Spec { batch, ..*spec }.graph()?),
@@ -99,7 +99,7 @@ impl Network {
         }
     }
 
-    /// Its trace at a batch, in a form that a child can open; files that it takes are put into `scratch`.
+    /// Its trace at a batch, in a form that a child can open; needed files are written to `scratch`.
     pub(crate) fn source(&self, batch: u64, scratch: &Path) -> Result<Source, Failure> {
         match self {
             Self::Net(_) => Ok(Source::workload(&self.key(batch), None)),
@@ -111,8 +111,8 @@ impl Network {
         }
     }
 
-    /// Bytes of parameters, their gradients, and `states` more numbers for each in training; of a file, its external
-    /// tensors.
+    /// Bytes of parameters, in training also their gradients and `states` more numbers for each; for a file, its
+    /// external tensors.
     pub(crate) fn kept(&self, states: u64) -> Result<u64, Failure> {
         let bytes = match self {
             Self::Net(spec) => {
@@ -129,8 +129,8 @@ impl Network {
     }
 }
 
-/// The net of a key, drawn as SVG by Graphviz; `None` where that is not installed, or the net has more operations than
-/// a reader could follow.
+/// The net of a key, drawn as SVG by Graphviz; `None` if Graphviz is not installed, or the net has too many operations
+/// for a readable drawing.
 #[cfg(feature = "reports")]
 pub(crate) fn drawn(key: &str) -> Option<String> {
     let graph = key.parse::<Spec>().ok()?.graph().ok()?;
@@ -140,11 +140,11 @@ pub(crate) fn drawn(key: &str) -> Option<String> {
     svg(&write_dot(&graph, &graph.order()).ok()?).ok()
 }
 
-/// Operations of the largest net that is drawn.
+/// The most operations of a net that is drawn.
 #[cfg(feature = "reports")]
 const DRAWN: usize = 300;
 
-/// What Graphviz makes of a text.
+/// Renders a text with Graphviz.
 #[cfg(feature = "reports")]
 fn svg(dot: &str) -> io::Result<String> {
     let mut child = Command::new("dot")
@@ -165,19 +165,19 @@ fn svg(dot: &str) -> io::Result<String> {
 /// Bytes of a parameter.
 const FLOAT: u64 = 4;
 
-/// A trace, or a graph, in a file of ours.
+/// The source of a trace or graph in a file that we wrote.
 pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
     Source { origin: Origin::File(path), ..Source::workload(key, None) }
 }
 
-/// Whether an argument names a file, not a net.
+/// Whether an argument names a file rather than a net.
 pub(crate) fn is_file(argument: &str) -> bool {
-    // A folder, or a file, with the name of a net hides no net.
+    // A folder or file with the name of a net does not hide the net.
     let is_there = || find(argument).is_err() && Path::new(argument).exists();
     argument == "-" || argument.ends_with(".jsonl") || argument.ends_with(".zst") || is_there()
 }
 
-/// The net of a name with its shape; of a whole key (`model/...`), which says its shape itself.
+/// The net of a name with its shape, or of a whole key (`model/...`), which includes the shape.
 pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>) -> Result<Spec, Failure> {
     if argument.starts_with("model/") {
         let spec: Spec = argument.parse()?;
@@ -203,7 +203,7 @@ pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>)
         workspace: shape.workspace,
         ..Spec::new(find(argument)?, mode, batch.map_or(1, NonZeroU64::get))
     };
-    // Reading the key back finds a size that the net cannot have.
+    // Parsing the key again finds sizes that the net cannot have.
     Ok(spec.to_string().parse()?)
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn in_order(graph: &Graph, order: &[OpId]) -> Result<Graph, Failure> 
 }
 
 impl GraphFile {
-    /// The file's name without folders and endings.
+    /// The file's name without folders and extensions.
     fn stem(&self) -> &str {
         let file = Path::new(&self.name).file_name().and_then(|name| name.to_str()).unwrap_or(&self.name);
         let stem = file.strip_suffix(".zst").unwrap_or(file);
@@ -228,7 +228,7 @@ impl GraphFile {
         if stem.is_empty() { file } else { stem }
     }
 
-    /// Whether the caller keeps a tensor, or that in which it lies.
+    /// Whether the caller keeps a tensor, or the tensor that contains it.
     fn is_external(&self, tensor: &Tensor) -> bool {
         let base = tensor.alias.map(|alias| &self.graph.tensors()[alias.base.index()]);
         tensor.external || base.is_some_and(|base| self.is_external(base))

@@ -1,4 +1,4 @@
-//! The rows of a folder of results, and what is lost of them.
+//! Reads the rows of a folder of results, and reports lost shards.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::shell::output::note;
 /// The rows of a folder.
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Record>,
-    /// Shards that are gone, which was told.
+    /// Lost shards, already reported on stderr.
     pub(crate) missing: Vec<MissingShard>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn read(folder: &Path) -> Result<Rows, Failure> {
 ///
 /// # Errors
 ///
-/// As [`read`], and where no row is of the suite: then which suites there are.
+/// As [`read`]; if no row is of the suite, the error lists the existing suites.
 #[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for verbs that write tables"))]
 pub(crate) fn read_suite(folder: &Path, suite: Option<&str>) -> Result<Rows, Failure> {
     let Rows { rows, missing } = read(folder)?;
@@ -51,18 +51,18 @@ fn no_suite(results: &Path, suite: &str, rows: &[Record]) -> Failure {
         .in_file(results, None)
 }
 
-/// Tells which shards of a folder are gone, and gives them.
+/// Reports the lost shards of a folder on stderr, and returns them.
 ///
 /// # Errors
 ///
-/// Where the manifest cannot be read.
+/// If the manifest cannot be read.
 pub(crate) fn tell_missing(folder: &Path) -> Result<Vec<MissingShard>, Failure> {
     let missing = missing_shards(folder)?;
     missing.iter().for_each(|shard| note(&shard.to_string()));
     Ok(missing)
 }
 
-/// What is complete by itself is not where rows are lost.
+/// The exit code: `Incomplete` instead of `Complete` if rows are lost.
 pub(crate) const fn exit(exit: Exit, is_whole: bool) -> Exit {
     match exit {
         Exit::Complete if !is_whole => Exit::Incomplete,

@@ -1,7 +1,7 @@
-//! Plans that are kept in a folder for the next time (`plan --cache`).
+//! Keeps plans in a folder for later runs (`plan --cache`).
 //!
-//! One file for each key, written whole or not at all. What a file says is believed as little as any other
-//! plan: it is verified, and one that is damaged or false is made anew.
+//! There is one file for each key, written whole or not at all. A plan from a file is verified like any other, and made
+//! anew if it is damaged or false.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ use crate::shell::exit::{Failure, InFile};
 use crate::shell::output::note;
 use crate::shell::quantity::nanoseconds;
 
-/// The version of the files.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// A file of the folder.
+/// The content of a file of the folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     version: u32,
-    /// For people.
+    /// For human readers.
     planner: String,
-    /// The digest of the instance in its own unit; for people.
+    /// The digest of the instance in canonical form; for human readers.
     form: String,
     #[serde(flatten)]
     cached: CachedPlan,
@@ -48,7 +48,7 @@ pub(crate) struct Shelf<'i> {
 }
 
 impl<'i> Shelf<'i> {
-    /// Opens a folder, which is made if it is not there, for a cell.
+    /// Opens the folder for a cell, and creates it if it is missing.
     pub(crate) fn open(folder: &Path, cell: &Cell, instance: &'i Instance) -> Result<Self, Failure> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let form = Canonical::of(instance);
@@ -65,8 +65,7 @@ impl<'i> Shelf<'i> {
         Ok(Self { form, key, planner: cell.planner.clone(), path, plans, asked, target: cell.target })
     }
 
-    /// The kept plan, where it is an answer: as much was spent on it, or it fits the capacity that was asked
-    /// for.
+    /// The kept plan, if it is an answer: it had at least the requested effort, or it fits the requested capacity.
     pub(crate) fn answer(&self) -> Option<Judgement<'i>> {
         let before = Instant::now();
         let (plan, effort) = self.plans.get(self.key, &self.form)?;
@@ -80,7 +79,7 @@ impl<'i> Shelf<'i> {
         })
     }
 
-    /// The kept plan, where it is lower than what a run came to.
+    /// The kept plan, if it is lower than the run's.
     pub(crate) fn lower_than(&self, found: &Judgement<'_>) -> Option<Judgement<'i>> {
         let before = Instant::now();
         let (plan, _) = self.plans.get(self.key, &self.form)?;
@@ -96,14 +95,14 @@ impl<'i> Shelf<'i> {
         if hands_over { Scope::Any } else { Scope::NoHandOver }
     }
 
-    /// The kept plan as a start for one that more is spent on.
+    /// The kept plan as a start for a run with more effort.
     pub(crate) fn hints(&self) -> Option<Hints> {
         let (plan, _) = self.plans.get(self.key, &self.form)?;
         let offsets: Vec<Option<Offset>> = plan.offsets().iter().copied().map(Some).collect();
         Some(offsets.into())
     }
 
-    /// Keeps what a run came to, where that is more than what is there.
+    /// Keeps the lower of the run's plan and the kept one, with the larger effort.
     pub(crate) fn keep(&mut self, plan: &VerifiedPlan<'_>, stop: Option<Stop>) -> Result<(), Failure> {
         let effort = match stop {
             Some(Stop::Finished | Stop::Proved) => Effort { finished: true, ..self.asked },
@@ -121,7 +120,7 @@ impl<'i> Shelf<'i> {
     }
 }
 
-/// The entry of a file; `None` where there is none, or nothing that can be read as one.
+/// The plan in a file; `None` if the file is missing or not readable as an entry.
 fn read(path: &Path) -> Result<Option<CachedPlan>, Failure> {
     if !path.exists() {
         return Ok(None);

@@ -12,10 +12,10 @@ use crate::external;
 use crate::inputs::Source;
 use crate::shell::quantity::nanoseconds;
 
-/// Wall limit of a cell that names none.
+/// Default wall limit of a cell.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
-/// What makes a cell, besides the workload's content.
+/// The definition of a cell, without the workload's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) workload: String,
@@ -26,13 +26,13 @@ pub(crate) struct Cell {
     pub(crate) target: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) threads: usize,
-    /// The digest of the hints that the planner is given.
+    /// The digest of the planner's hints.
     pub(crate) hints: Option<Digest>,
     pub(crate) repetition: u32,
 }
 
 impl Cell {
-    /// The cell of a trace with a planner; limits that the planner does not honour are left out of it.
+    /// The cell of a trace with a planner, without limits that the planner does not honour.
     pub(crate) fn of(source: &Source, planner: &str, limits: &LimitArgs) -> Self {
         let honours = planners::honours(planner);
         let threads = limits.threads.map_or_else(default_threads, NonZeroUsize::get);
@@ -50,8 +50,8 @@ impl Cell {
         }
     }
 
-    /// The digest under which the cell's rows are kept. It does not depend on the name of the workload,
-    /// the repetition or the order on the command line.
+    /// The digest under which the cell's rows are kept. It does not depend on the workload's name, the repetition or
+    /// the order on the command line.
     pub(crate) fn key(&self, instance: Digest) -> String {
         let parts = serde_json::json!({
             "schema": planlab_results::SCHEMA,
@@ -67,7 +67,7 @@ impl Cell {
         Digest::of_bytes(parts.to_string().as_bytes()).to_string()
     }
 
-    /// The digest of the sources that the planner is made of.
+    /// The digest of the planner's sources.
     pub(crate) fn planner_version(&self) -> String {
         if saboteurs::KEYS.contains(&self.planner.as_str()) {
             return "saboteur".to_owned();
@@ -76,7 +76,7 @@ impl Cell {
         external.map_or(planlab_solvers::SOURCE_DIGEST, external::Entry::version).to_owned()
     }
 
-    /// Parameters beyond the planner's key that are not at their default, as JSON.
+    /// Parameters besides the planner's key that differ from their default, as JSON.
     pub(crate) fn parameters(&self) -> String {
         let mut parameters = serde_json::Map::new();
         if self.threads != 1 {
@@ -92,7 +92,7 @@ impl Cell {
     }
 }
 
-/// Every core where nobody says how many.
+/// The default number of threads: one for each core.
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

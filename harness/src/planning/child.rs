@@ -1,4 +1,4 @@
-//! The child's side: the hidden verb `run-cells`.
+//! The child's side of planning: the hidden verb `run-cells`.
 
 use std::io;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn restrict(request: &Request) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs one cell: once for the answer, then, where that was quick, again for the times.
+/// Runs one cell: once for the answer and, if that was quick, again for the times.
 pub(crate) fn perform(
     instance: &Instance,
     asked: &CellRequest,

@@ -1,4 +1,4 @@
-//! From what became of a child to a verdict: the plan is verified here, by the parent.
+//! Turns the end of a child into a verdict; the parent verifies the plan here.
 
 use planlab_dsa::{Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan, initial_bound};
 use planlab_results::{Point, Status};
@@ -9,11 +9,11 @@ use crate::process::Death;
 
 const INTERRUPTED: &str = "ended from outside; this is what it had";
 
-/// What a cell came to.
+/// The verdict on a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement<'i> {
     pub(crate) status: Status,
-    /// The best plan, verified by the parent; also of a child that died.
+    /// The best plan, verified by the parent, even if the child died.
     pub(crate) plan: Option<VerifiedPlan<'i>>,
     /// The bound in the scope of the run.
     pub(crate) bound: Claim,
@@ -26,7 +26,7 @@ pub(crate) struct Judgement<'i> {
     pub(crate) signal: Option<i32>,
     pub(crate) stderr_tail: String,
     pub(crate) samples_ns: Vec<u64>,
-    /// What an external planner says itself.
+    /// The time that an external planner reports.
     pub(crate) reported_ns: Option<u64>,
     pub(crate) cpu_ns: Option<u64>,
     pub(crate) peak_rss_bytes: Option<u64>,
@@ -48,7 +48,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         Some(Err(violation)) => (None, Some(violation)),
         None => (None, None),
     };
-    // A child that died could not say in which scope it ran: any plan is the one that claims least.
+    // A child that died did not report its scope: `Any` claims least.
     let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
     let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
     let mut judgement = Judgement {
@@ -92,7 +92,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     judgement
 }
 
-/// The judgement of a plan that was there already, looked up in so many nanoseconds.
+/// The judgement of an existing plan, whose look-up took `took_ns` nanoseconds.
 pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
     let known = initial_bound(plan.instance());
     let bound = known.of(scope);
@@ -151,7 +151,7 @@ impl Judgement<'_> {
         };
     }
 
-    /// A height that is not the plan's.
+    /// The reason if the child reported a height that is not the plan's.
     fn contradiction(&self, answer: &Answer) -> Option<String> {
         let verified = self.height().map(Bytes::get);
         (answer.height != verified).then(|| {
@@ -197,7 +197,7 @@ impl Judgement<'_> {
     }
 }
 
-/// What a row says of a child that gave no answer.
+/// The row's fields for a child without an answer.
 pub(crate) struct Fate {
     pub(crate) status: Status,
     pub(crate) reason: String,
@@ -205,7 +205,7 @@ pub(crate) struct Fate {
     pub(crate) signal: Option<i32>,
 }
 
-/// What a row says of a death.
+/// The row's fields for a death.
 pub(crate) fn fate(death: Death) -> Fate {
     let (mut exit_code, mut killed_by) = (None, None);
     let (status, reason) = match death {
@@ -213,7 +213,7 @@ pub(crate) fn fate(death: Death) -> Fate {
         Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
         Death::Signal(signal) => {
             killed_by = Some(signal);
-            // KILL comes from outside; a planner ends itself by ABRT, SEGV, ...
+            // KILL comes from outside; a planner that crashes ends with ABRT, SEGV, ...
             let status = if signal == 9 { Status::Killed } else { Status::Crashed };
             (status, format!("ended by signal {signal}"))
         }

@@ -1,8 +1,8 @@
-//! The best plan and bound of a run, kept where a kill cannot take them.
+//! Keeps the best plan and bound of a run in a file, so that they survive a kill.
 //!
-//! A file (in memory, where `/dev/shm` is there) with two slots for the bound and two for the plan. A
-//! write goes to the slot that does not hold the latest value and carries a sequence number and a
-//! checksum, so that a writer that dies in the middle leaves the value before it readable.
+//! The file (in memory, if `/dev/shm` exists) has two slots for the bound and two for the plan. A write goes to the
+//! slot that does not hold the latest value, with a sequence number and a checksum. If the writer dies in the middle,
+//! the previous value stays readable.
 //!
 //! ```text
 //!   0        512      1024             1024 + s         1024 + 2 s
@@ -26,18 +26,18 @@ pub(crate) struct Mailbox {
     plan_slot: u64,
     plans: u64,
     bounds: u64,
-    /// The first failure to write: told with the answer, as an observer has nobody to tell.
+    /// The first failure to write. The answer reports it, as an observer cannot return an error.
     failure: Option<io::Error>,
 }
 
 impl Mailbox {
-    /// Makes the file for an instance of `buffers` buffers and `permissions` hand-overs.
+    /// Creates the file for an instance with `buffers` buffers and `permissions` hand-overs.
     pub(crate) fn create(path: &Path, buffers: usize, permissions: usize) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         Ok(Self { file, plan_slot: plan_slot(buffers, permissions), plans: 0, bounds: 0, failure: None })
     }
 
-    /// Takes what an observer is told.
+    /// Stores the plan or bound of an observer's event.
     pub(crate) fn take(&mut self, event: &Event<'_>) {
         let written = match event {
             Event::Incumbent(plan) => self.put_plan(plan.as_plan()),
@@ -60,13 +60,13 @@ impl Mailbox {
         write_slot(&self.file, (self.bounds % 2) * BOUND_SLOT, self.bounds, &payload)
     }
 
-    /// Why something could not be kept.
+    /// Why a plan or bound could not be stored.
     pub(crate) fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 }
 
-/// What was kept last: the best plan and bound.
+/// Reads the plan and bound that were stored last.
 pub(crate) fn read(path: &Path, buffers: usize, permissions: usize) -> (Option<Plan>, Option<Bound>) {
     let Ok(file) = File::open(path) else { return (None, None) };
     let size = plan_slot(buffers, permissions);

@@ -1,12 +1,12 @@
-//! Cells: planners under limits, each in a child process (or a batch of quick ones in one), with a verdict whatever
-//! the child does.
+//! Runs cells: planners under limits, each in a child process (quick ones share one), with a verdict whatever the child
+//! does.
 //!
 //! ```text
 //!   Cell --Runner--> Request --supervisor--> child: planner --Answer, mailbox--> CellEnd --judge--> Judgement --> Record
 //! ```
 //!
 //! The parent writes a [`Request`] to the child's stdin. The child answers with one JSON line per event on a private
-//! copy of its stdout (what a planner prints goes to stderr), and keeps its best verified plan and bound in a
+//! copy of its stdout; what a planner prints goes to stderr. It keeps its best verified plan and bound in a
 //! [`mailbox`], so that a hard kill does not lose them.
 
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! All planners by key, saboteurs included where they are let in.
+//! Finds planners by key, including saboteurs if they are enabled.
 
 use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
 use planlab_workloads::{did_you_mean, glob as glob_matches, nearest};
@@ -9,7 +9,7 @@ use crate::shell::exit::Failure;
 use crate::shell::output::note;
 use crate::shell::sabotage;
 
-/// The planner of that key.
+/// The planner with that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     if let Some(planner) = saboteurs::planner(key).or_else(|| planlab_solvers::planner(key)) {
         #[cfg(feature = "debug-checks")]
@@ -32,7 +32,7 @@ pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     Err(Failure::usage(format!("there is no planner `{key}`{}", did_you_mean(&near))))
 }
 
-/// What the planner of that key can do.
+/// The descriptor of the planner with that key.
 pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
     planlab_solvers::planner(key).map(|planner| planner.descriptor()).or_else(|| {
         let entry = external::entries().iter().find(|entry| entry.key == key)?;
@@ -40,13 +40,12 @@ pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
     })
 }
 
-/// What the planner of that key honours; nothing where there is none.
+/// What the planner with that key honours; nothing if there is no such planner.
 pub(crate) fn honours(key: &str) -> Honours {
     descriptor(key).map(|descriptor| descriptor.honours).unwrap_or_default()
 }
 
-/// Whether a planner needs no search (which takes all the time that it is given) and is practical for so many
-/// buffers.
+/// Whether a planner does not search (a search takes all of its time limit) and is practical for this many buffers.
 pub(crate) fn is_quick_for(descriptor: &Descriptor, buffers: usize) -> bool {
     descriptor.guarantee != Guarantee::Exact
         && !descriptor.randomized
@@ -63,8 +62,7 @@ pub(crate) fn keys() -> Vec<String> {
     keys
 }
 
-/// Keys that may be named though nothing answers to them here: of planners that this build was made without, and of
-/// external ones whose program is not there.
+/// Known keys that cannot run here: planners left out of this build, and external ones whose program is missing.
 pub(crate) fn absent() -> Vec<&'static str> {
     let external = external::all_absent().iter().map(|(key, _)| key.as_str());
     planlab_solvers::absent().into_iter().chain(external).collect()
@@ -77,7 +75,7 @@ pub(crate) fn descriptors() -> Vec<Descriptor> {
 
 /// The keys that one of the globs matches, in the registry's order.
 ///
-/// A glob that matches nothing is an error: it is a misspelt key, or names only programs that are not there.
+/// A glob without a match is an error: it is a misspelt key, or names only missing programs.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
     let keys = keys();
     for glob in globs {

@@ -1,4 +1,4 @@
-//! What parent and child say to each other.
+//! The messages between parent and child.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ use crate::external::{Fate, Report};
 use crate::inputs::Source;
 use crate::shell::quantity::nanoseconds;
 
-/// What a child is to do: load one trace, then run planners on it, one after the other.
+/// A child's task: to load one trace and run planners on it, one after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) source: Source,
-    /// The process that asks; the child does not outlive it.
+    /// The id of the asking process, which the child does not outlive.
     pub(crate) parent: u32,
     /// Folder of the mailboxes, one file per cell.
     pub(crate) mailboxes: PathBuf,
-    /// Address-space limit in bytes, where no cgroup holds the memory limit.
+    /// Address-space limit in bytes, if no cgroup enforces the memory limit.
     pub(crate) address_space: Option<u64>,
-    /// The core to stay on.
+    /// The core to pin the child to.
     pub(crate) core: Option<usize>,
-    /// An offset to start from for each buffer, for the cells that are given hints.
+    /// For each buffer an offset to start from, or none, for cells with hints.
     pub(crate) hints: Option<Vec<Option<Offset>>>,
     pub(crate) cells: Vec<CellRequest>,
 }
@@ -35,9 +35,9 @@ pub(crate) struct CellRequest {
     pub(crate) work: Option<u64>,
     pub(crate) target: Option<u64>,
     pub(crate) threads: usize,
-    /// Whether the planner is given the request's hints.
+    /// Whether the planner gets the request's hints.
     pub(crate) hinted: bool,
-    /// Timed runs after the first, where that took less than `repeat_below_ns`.
+    /// Timed runs after the first, if that took less than `repeat_below_ns`.
     pub(crate) repeats: u32,
     pub(crate) repeat_below_ns: u64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct CellRequest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
-    /// The trace is read.
+    /// The trace was read.
     Loaded { digest: String },
     /// The trace cannot be read; the child ends.
     Unreadable { reason: String },
@@ -56,17 +56,17 @@ pub(crate) enum Reply {
     Finished { cell: usize, answer: Box<Answer> },
 }
 
-/// What a child says of a cell. The plan is in the mailbox.
+/// A child's answer for a cell. The plan is in the mailbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) stop: Option<planlab_dsa::Stop>,
     pub(crate) error: Option<Complaint>,
     pub(crate) height: Option<u64>,
     pub(crate) bound: Bound,
-    /// The plans that counted in the run.
+    /// The scope of the run's bound.
     pub(crate) scope: Scope,
     pub(crate) samples_ns: Vec<u64>,
-    /// What an external planner says itself.
+    /// The time that an external planner reports.
     pub(crate) reported_ns: Option<u64>,
     /// How an external planner's program died.
     pub(crate) exit_code: Option<i32>,
@@ -78,7 +78,7 @@ pub(crate) struct Answer {
     pub(crate) trajectory: Vec<planlab_results::Point>,
 }
 
-/// Why a planner could not go on.
+/// Why a planner failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Complaint {
     pub(crate) kind: ComplaintKind,
@@ -100,7 +100,7 @@ pub(crate) enum ComplaintKind {
     /// It was killed from outside.
     Killed,
     OutOfMemory,
-    /// What it wrote is no plan.
+    /// Its output is not a plan.
     Nonsense,
     Failed,
 }
@@ -132,12 +132,12 @@ impl Answer {
 }
 
 impl Answer {
-    /// Takes what was measured of an external planner's program: its times and memory instead of ours.
+    /// Takes over the measurements of an external planner's program: its times and memory instead of ours.
     pub(crate) fn take_report(&mut self, report: &Report) {
         self.samples_ns = vec![nanoseconds(report.wall)];
         self.reported_ns = report.reported.map(nanoseconds);
         self.peak_rss_bytes = report.peak_rss_bytes;
-        // Looks at the clock are no work of the program.
+        // Checks of the clock are not work of the program.
         self.work = 0;
         let Some(complaint) = self.error.as_mut().filter(|complaint| complaint.kind == ComplaintKind::Failed)
         else {
@@ -147,7 +147,7 @@ impl Answer {
             Fate::Ended => return,
             Fate::Nonsense => complaint.kind = ComplaintKind::Nonsense,
             Fate::Died { signal, code } => {
-                // KILL comes from outside; a program ends itself by ABRT, SEGV, ...
+                // KILL comes from outside; a program that crashes ends with ABRT, SEGV, ...
                 let killed = signal == Some(9);
                 complaint.kind = if killed { ComplaintKind::Killed } else { ComplaintKind::Crashed };
                 (self.signal, self.exit_code) = (signal, code);
@@ -170,7 +170,7 @@ impl Complaint {
 }
 
 impl ComplaintKind {
-    /// What a violation counts as.
+    /// The kind of complaint for a violation.
     pub(crate) fn of(violation: &Violation) -> Self {
         match violation {
             Violation::Misaligned { .. } => Self::Misaligned,

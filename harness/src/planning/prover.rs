@@ -1,18 +1,18 @@
-//! Lower bounds as a planner, so that they have its clock and its limits.
+//! Computes lower bounds as a planner, to use a planner's clock and limits.
 
 use std::sync::{Mutex, PoisonError};
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 use planlab_solvers::bounds;
 
-/// A planner that plans nothing and proves what it can.
+/// A planner that makes no plan and only proves bounds.
 #[derive(Default)]
 pub(crate) struct Prover {
     steps: Mutex<Vec<bounds::Step>>,
 }
 
 impl Prover {
-    /// The arguments that were tried, in their order.
+    /// The methods of proof that were tried, in order.
     pub(crate) fn into_steps(self) -> Vec<bounds::Step> {
         self.steps.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Cells on one trace: children, judgement, rows.
+//! Runs the cells of one trace: starts children, judges them, makes rows.
 
 use std::io;
 use std::path::Path;
@@ -26,22 +26,22 @@ use crate::shell::target::scratch_in_memory;
 pub(crate) struct Samples {
     /// Timed runs of a quick cell after the first, which warms up.
     repeats: u32,
-    /// A cell whose first run takes longer is not run again.
+    /// A cell whose first run takes longer is not repeated.
     single_above: Duration,
 }
 
 impl Samples {
-    /// One run, which is timed.
+    /// One timed run.
     pub(crate) const ONCE: Self = Self { repeats: 0, single_above: Duration::ZERO };
 
-    /// `count` runs after a warm-up, or one alone where that takes longer than `single_above` seconds.
+    /// `count` runs after a warm-up, or only the first one if it takes longer than `single_above` seconds.
     pub(crate) fn new(count: u32, single_above: f64) -> Self {
         let single_above = Duration::try_from_secs_f64(single_above).unwrap_or(Duration::MAX);
         Self { repeats: count, single_above }
     }
 }
 
-/// Starts children and judges what they come to.
+/// Starts children and judges their answers.
 pub(crate) struct Runner {
     mailboxes: TemporaryFolder,
     next: AtomicU64,
@@ -55,7 +55,7 @@ pub(crate) struct Subject<'i> {
     pub(crate) source: &'i Source,
     pub(crate) instance: &'i Instance,
     pub(crate) digest: Digest,
-    /// What the cells that say so are given to start from.
+    /// Offsets to start from, for the cells with hints.
     pub(crate) hints: Option<Hints>,
 }
 
@@ -105,7 +105,7 @@ fn is_hinted(cell: &Cell) -> bool {
     cell.hints.is_some()
 }
 
-/// What a child is asked for a cell.
+/// The request to a child for a cell.
 pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
     CellRequest {
         planner: cell.planner.clone(),
@@ -124,7 +124,7 @@ pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
 ///
 /// # Errors
 ///
-/// Where there is no such planner, or the mailbox cannot be written.
+/// If there is no such planner, or the mailbox cannot be written.
 pub(crate) fn in_process<'i>(
     cell: &Cell,
     subject: &Subject<'i>,
@@ -146,7 +146,7 @@ pub(crate) fn in_process<'i>(
     Ok(judge(end, instance, cell.target))
 }
 
-/// What a row says besides the judgement.
+/// The row's fields besides the judgement.
 pub(crate) struct RowContext<'a> {
     pub(crate) lane: Lane,
     pub(crate) suite: &'a str,
@@ -156,7 +156,7 @@ pub(crate) struct RowContext<'a> {
 }
 
 impl RowContext<'static> {
-    /// Of a cell that belongs to no suite.
+    /// The context of a cell without a suite.
     pub(crate) fn of(runner: &Runner, started_ns: u64) -> Self {
         Self {
             lane: Lane::Timing,

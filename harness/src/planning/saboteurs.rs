@@ -1,5 +1,5 @@
-//! Planners that break their contract, for the tests of isolation. They exist only where the environment
-//! sets `PLANLAB_SABOTEURS=1`.
+//! Planners that break their contract, for the tests of isolation. They exist only if the environment sets
+//! `PLANLAB_SABOTEURS=1`.
 
 use std::hint::black_box;
 use std::thread;
@@ -22,13 +22,13 @@ pub(crate) const KEYS: [&str; 8] = [
     "saboteur/claim-optimal",
 ];
 
-/// The saboteur of that name, where saboteurs are let in.
+/// The saboteur of that name, if saboteurs are enabled.
 pub(crate) fn planner(key: &str) -> Option<Box<dyn Planner>> {
     let key = KEYS.into_iter().find(|&known| known == key)?;
     sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Planner>)
 }
 
-/// What a child whose memory is corrupt might say: a height that is not the plan's.
+/// Changes the height to one that is not the plan's, as a child with corrupt memory might.
 pub(crate) fn tamper(key: &str, answer: &mut Answer) {
     if key == "saboteur/lie-about-height" && sabotage::is_enabled() {
         answer.height = answer.height.map(|height| height / 2);
@@ -75,7 +75,7 @@ impl Planner for Saboteur {
     }
 }
 
-/// Offers a plan, so that a kill has something to lose, and never looks at the clock again.
+/// Offers a plan, so that a kill could lose it, and never checks the clock again.
 fn hang(run: &mut Run<'_>) -> Result<(), Halt> {
     run.offer(stacked(run))?;
     loop {

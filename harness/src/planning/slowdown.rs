@@ -1,5 +1,5 @@
-//! A planted slowdown: what `diff` is to find. It exists only in builds with the feature `debug-checks`, where the
-//! environment sets `PLANLAB_SLOWDOWN=<planner>=<nanoseconds>`: that planner is busy so long for each buffer.
+//! A planted slowdown that `diff` has to find. Only builds with the feature `debug-checks` have it. The environment
+//! sets `PLANLAB_SLOWDOWN=<planner>=<nanoseconds>`: that planner is then busy this long for each buffer.
 
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 const VARIABLE: &str = "PLANLAB_SLOWDOWN";
 
-/// The planner, slowed down where the environment names it.
+/// The planner, slowed down if the environment names it.
 pub(crate) fn plant(planner: Box<dyn Planner>) -> Box<dyn Planner> {
     let planted = std::env::var(VARIABLE).ok();
     match planted.as_deref().and_then(parse) {

@@ -1,4 +1,4 @@
-//! The parent's side: starts a child, holds it to its limits, and has an end for every cell.
+//! The parent's side of planning: starts a child, enforces its limits, and has a result for every cell.
 
 use std::io;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::process::{self, Death, GRACE, Lines, cause, end_of, listen, reap, sen
 
 /// How long a child may take to read its trace.
 const LOADING: Duration = Duration::from_secs(300);
-/// Past its wall limit a child may still verify its last plan: so long per buffer.
+/// The time per buffer that a child gets past its wall limit to verify its last plan.
 const VERIFY_PER_BUFFER: Duration = Duration::from_micros(4);
 
-/// What a child is watched for.
+/// The limits of a child, and its cancel token.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     pub(crate) memory: Option<u64>,
@@ -29,24 +29,24 @@ pub(crate) struct Watch {
     pub(crate) cancel: CancelToken,
 }
 
-/// What became of one cell.
+/// The end of one cell.
 #[derive(Clone, Debug)]
 pub(crate) struct CellEnd {
     pub(crate) end: Result<Answer, Death>,
-    /// The best plan that the child had kept.
+    /// The best plan in the child's mailbox.
     pub(crate) plan: Option<Plan>,
-    /// The best bound that the child had kept.
+    /// The best bound in the child's mailbox.
     pub(crate) bound: Option<Bound>,
     pub(crate) stderr_tail: String,
-    /// Whether somebody asked for the end of all work.
+    /// Whether the whole run was interrupted.
     pub(crate) interrupted: bool,
 }
 
-/// Runs a request in a child. When a batch dies, the cells without an answer are run one by one.
+/// Runs a request in a child. If the child dies, the cells without an answer run again one by one.
 ///
 /// # Errors
 ///
-/// Where no child can be started or no mailbox made; what a child does is never an error.
+/// If no child can be started or no mailbox created. A failure of the child itself is not an error.
 pub(crate) fn run(request: &Request, instance: &Instance, watch: &Watch) -> io::Result<Vec<CellEnd>> {
     let (mut ends, stderr) = attempt(request, instance, watch)?;
     let is_batch = request.cells.len() > 1;
@@ -125,7 +125,7 @@ fn spawn() -> io::Result<Child> {
     process::command("run-cells")?.env(PLANNERS, external::file()).spawn()
 }
 
-/// One child being watched.
+/// A watched child.
 struct Session<'a> {
     request: &'a Request,
     watch: &'a Watch,
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Follows the child until it is done or killed. `None`: the exit status tells why it ended.
+    /// Follows the child until it is done or killed. With `None` the exit status gives the reason.
     fn follow(&mut self, child: &Child, lines: &Lines) -> Option<Death> {
         loop {
             if self.watch.cancel.is_cancelled() {
@@ -176,10 +176,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks the child to stop, takes an answer that it still gives, and kills it.
+    /// Asks the child to stop, takes its last answer, and kills it.
     fn part(&mut self, child: &Child, lines: &Lines) {
         for line in terminate(child, lines) {
-            // What cannot be understood now is no worse than silence.
+            // A line that cannot be parsed now counts as none.
             let _ = self.hear(&line);
         }
     }
@@ -215,8 +215,8 @@ impl<'a> Session<'a> {
         Instant::now() + wall + wall / 20 + Duration::from_millis(50) + self.verify
     }
 
-    /// An end for every cell: the answers, and for the one at which the child died, why. The cells after
-    /// it have the same end until they are run again.
+    /// The end of every cell: the answers, and for the one at which the child died, the reason. The cells after it have
+    /// the same end until they run again.
     fn ends(self, death: Death) -> Vec<Result<Answer, Death>> {
         let cells = self.request.cells.len();
         let mut ends: Vec<_> = self.answers.into_iter().map(Ok).collect();
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// TERM, then, unless the child ends by itself, KILL. Returns the lines that it still wrote.
+/// Sends TERM, then KILL unless the child ends by itself. Returns the last lines that it wrote.
 fn terminate(child: &Child, lines: &Lines) -> Vec<Vec<u8>> {
     signal(child.id(), Signal::TERM);
     let patience = Instant::now() + GRACE;
@@ -235,7 +235,7 @@ fn terminate(child: &Child, lines: &Lines) -> Vec<Vec<u8>> {
     last
 }
 
-/// What the kernel killed for its memory may have been an external planner's program.
+/// In a group that ran out of memory, a killed external program counts as out of memory.
 fn blame_memory(end: &mut Result<Answer, Death>) {
     if let Ok(Answer { error: Some(complaint), .. }) = end
         && complaint.kind == ComplaintKind::Killed

@@ -1,4 +1,4 @@
-//! Who is to be played.
+//! Contenders of a replay: plans and allocators, by key.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use planlab_workloads::{did_you_mean, glob, nearest};
 use super::saboteurs;
 use crate::shell::exit::Failure;
 
-/// The contender that hands out nothing.
+/// The contender that hands out no memory.
 pub(crate) const EMPTY_LOOP: &str = "empty-loop";
 /// The contender that serves from a plan.
 pub(crate) const PLAN: &str = "plan";
@@ -21,11 +21,11 @@ pub(crate) const PLAN: &str = "plan";
 pub(crate) struct Contender {
     /// `plan`, or the key of an allocator.
     pub(crate) key: String,
-    /// Who planned, where a planner of ours did.
+    /// The planner, if one of ours made the plan.
     pub(crate) planner: Option<String>,
-    /// What a plan from a file is called.
+    /// The name of a plan from a file.
     pub(crate) file: Option<String>,
-    /// What `plan` plays.
+    /// The plan that `plan` plays.
     pub(crate) plan: Option<Plan>,
 }
 
@@ -46,7 +46,7 @@ impl Contender {
         Self { key: PLAN.to_owned(), planner: None, file: Some(name), plan: Some(plan) }
     }
 
-    /// What rows call it: the key, and of a plan from a file its name too: `plan:NAME`.
+    /// The name in rows: the key, for a plan from a file with the file's name (`plan:NAME`).
     pub(crate) fn row_key(&self) -> String {
         match &self.file {
             Some(name) => format!("{}:{name}", self.key),
@@ -59,7 +59,7 @@ impl Contender {
         self.plan.as_ref().map(Digest::of_plan)
     }
 
-    /// What people see: `plan (portfolio)`, `plan:NAME`.
+    /// The name for human readers: `plan (portfolio)`, `plan:NAME`.
     pub(crate) fn name(&self) -> String {
         match (&self.planner, &self.plan) {
             (Some(planner), Some(_)) => format!("{} ({planner})", self.key),
@@ -68,7 +68,7 @@ impl Contender {
     }
 }
 
-/// What each of several files is called: by its stem, or as it was given where another has the same.
+/// The name of each of several files: its stem, or the argument if another file has the same stem.
 pub(crate) fn file_names(files: &[String]) -> Vec<String> {
     let stem = |file: &String| match file.as_str() {
         "-" => "stdin".to_owned(),
@@ -92,7 +92,7 @@ fn keys() -> Vec<&'static str> {
     keys
 }
 
-/// The allocators that one of the globs matches; one that matches nothing is an error.
+/// The allocators that one of the globs matches; a glob without a match is an error.
 pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
     let keys = keys();
     for wanted in globs {
@@ -105,12 +105,12 @@ pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
     Ok(wanted.map(Contender::allocator).collect())
 }
 
-/// The allocator of the operating system, or one that processes use, of that key.
+/// The process allocator (glibc, jemalloc, ...) with that key.
 pub(crate) fn malloc(key: &str) -> Option<Malloc> {
     Malloc::ALL.into_iter().find(|malloc| malloc.key() == key)
 }
 
-/// Makes an online allocator of a key that [`allocators`] gave.
+/// Builds the online allocator of a key that [`allocators`] returned.
 pub(super) fn build(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
     match saboteurs::find(key) {
         Some(key) => saboteurs::build(key, backing),

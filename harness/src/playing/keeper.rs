@@ -1,4 +1,4 @@
-//! The folder of results that takes the rows of a replay.
+//! Keeps the rows of a replay in a folder of results.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use planlab_results::replay::{ReplayRow, ReplayWriter};
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
-/// Where rows of replays are kept, if anywhere.
+/// The folder that keeps rows of replays, if there is one.
 pub(crate) struct Keeper {
     writer: Option<ReplayWriter>,
-    /// Why no more is kept.
+    /// Why no more rows are kept.
     failure: Option<Failure>,
 }
 
@@ -23,7 +23,7 @@ impl Keeper {
         Ok(Self { writer: Some(writer), failure: None })
     }
 
-    /// Keeps rows; `false` where they cannot be kept, and nothing more should be played.
+    /// Keeps rows; returns `false` if they cannot be kept, and nothing more should be played.
     pub(crate) fn keep(&mut self, rows: &[ReplayRow]) -> bool {
         match self.writer.as_mut().map(|writer| writer.append(rows)) {
             Some(Ok(notices)) => tell(&notices),
@@ -33,7 +33,7 @@ impl Keeper {
         self.failure.is_none()
     }
 
-    /// An error if some rows could not be kept. Call it after all results are printed.
+    /// An error if some rows could not be kept. Call this after all results are printed.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }

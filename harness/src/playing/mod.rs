@@ -1,4 +1,4 @@
-//! Allocators at work: over simulated memory, on the host, and on a device.
+//! Plays traces on allocators: over simulated memory, on the host, and on a device.
 
 pub(crate) mod contender;
 pub(crate) mod device;
@@ -19,7 +19,7 @@ use crate::shell::exit::Exit;
 pub(crate) use contender::Contender;
 pub(crate) use keeper::Keeper;
 
-/// What the rows come to. Corrupted memory is worse than a contender that has no figures.
+/// The exit code of the rows. Corrupted memory is worse than a contender without figures.
 pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
     if rows.iter().any(|row| row.performance.status == End::Corrupt) {
         Exit::Invalid

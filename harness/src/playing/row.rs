@@ -1,4 +1,4 @@
-//! From what a contender came to, and from what became of a child, to a row.
+//! Makes a row of a contender's figures, or of a child's death.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::supervisor::ReplayEnd;
 use crate::process::Death;
 use crate::shell::quantity;
 
-/// How a contender is played on the host.
+/// The settings of a replay on the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// `host`, `cuda:0`.
@@ -23,17 +23,17 @@ pub(crate) struct Settings {
     pub(crate) capacity: Option<u64>,
     pub(crate) budget: Duration,
     pub(crate) iterations: Option<u32>,
-    /// Propagations before the timed ones, where it is said.
+    /// Propagations before the timed ones, if given.
     pub(crate) warm_up: Option<u32>,
-    /// How long a process may take.
+    /// The time limit of a process.
     pub(crate) limit: Duration,
 }
 
-/// What a row says of how the figures came about.
+/// The row's fields about how the figures were made.
 pub(crate) struct Played<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) contender: &'a Contender,
-    /// Digest of what makes the row but for the repetition.
+    /// Digest of everything that defines the row except the repetition.
     pub(crate) cell: String,
     pub(crate) repetition: u32,
     pub(crate) suite: &'a str,
@@ -45,24 +45,24 @@ pub(crate) struct Played<'a> {
     pub(crate) provenance: Provenance,
 }
 
-/// Whose memory it is.
+/// The memory that was played on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     /// `simulated`, `host`, `cuda:0`.
     pub(crate) key: String,
-    /// What a device calls itself.
+    /// The name that a device reports.
     pub(crate) name: String,
     pub(crate) l2_bytes: Option<u64>,
 }
 
 impl Place {
-    /// Memory of the host, real or simulated.
+    /// The host's memory, real or simulated.
     pub(crate) fn of_host(key: &str) -> Self {
         Self { key: key.to_owned(), ..Self::default() }
     }
 }
 
-/// The row of what a contender came to.
+/// The row of a contender's figures.
 pub(crate) fn row(played: Played<'_>, performance: Performance) -> ReplayRow {
     let Played { subject, contender, device, work, .. } = played;
     ReplayRow {
@@ -119,7 +119,7 @@ pub(crate) fn of_process(
     row(played, performance(contender, settings, end))
 }
 
-/// Digest of what makes the row but for the repetition. The machine is part of it.
+/// Digest of everything that defines the row except the repetition. It includes the machine.
 fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
     let parts = serde_json::json!([
@@ -152,7 +152,7 @@ fn performance(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> P
     }
 }
 
-/// Why there is no room for a range of addresses: memory may be there all the same.
+/// The reason if a range of addresses does not fit, which can happen with free memory.
 fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
     let key = &contender.key;
     let asked = format!("no addresses for `{key}`: each thread asks for a range of {bytes} bytes");
@@ -162,7 +162,7 @@ fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
     }
 }
 
-/// What a contender came to whose process died.
+/// The figures of a contender whose process died.
 pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance {
     let how = match death {
         Death::Timeout => format!("killed after {}", quantity::seconds(quantity::nanoseconds(limit))),

@@ -1,4 +1,4 @@
-//! Allocators that break their contract, for the tests of replays. They exist only where the environment sets
+//! Allocators that break their contract, for the tests of replays. They exist only if the environment sets
 //! `PLANLAB_SABOTEURS=1`.
 
 use std::thread;
@@ -8,26 +8,26 @@ use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator,
 
 use crate::shell::sabotage;
 
-/// Breaks the device that it is played on, if that is a simulated one; elsewhere it is as `saboteur/overlap`.
+/// Breaks a simulated device that it is played on; elsewhere it behaves like `saboteur/overlap`.
 pub(crate) const BROKEN_DEVICE: &str = "saboteur/broken-device";
 
 const KEYS: [&str; 5] =
     ["saboteur/overlap", "saboteur/outside", "saboteur/crash", "saboteur/hang", BROKEN_DEVICE];
 
-/// Every block that `saboteur/overlap` hands out lies in a segment of so many bytes.
+/// The size in bytes of the segment in which `saboteur/overlap` places every block.
 const SEGMENT: u64 = 1 << 30;
 
-/// The keys, where saboteurs are let in.
+/// The keys, if saboteurs are enabled.
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().filter(|_| sabotage::is_enabled())
 }
 
-/// Whether it is the key of one that is let in.
+/// The saboteur's key, if it is one and saboteurs are enabled.
 pub(crate) fn find(key: &str) -> Option<&'static str> {
     keys().find(|&known| known == key)
 }
 
-/// Makes one over a backing.
+/// Builds a saboteur over a backing.
 pub(crate) fn build(key: &'static str, mut backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
     let base = backing.acquire(Bytes::new(SEGMENT)).map_or(0, Address::get);
     Box::new(Saboteur { key, base, _backing: backing })
@@ -36,7 +36,7 @@ pub(crate) fn build(key: &'static str, mut backing: Box<dyn Backing>) -> Box<dyn
 struct Saboteur {
     key: &'static str,
     base: u64,
-    /// Keeps the segment.
+    /// Keeps the segment alive.
     _backing: Box<dyn Backing>,
 }
 

@@ -1,4 +1,4 @@
-//! Propagations, one after another, on an online allocator over simulated memory.
+//! Plays propagations, one after another, on an online allocator over simulated memory.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -24,27 +24,27 @@ use crate::shell::exit::Failure;
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
 
-/// So many rounds are checked for overlaps before any is timed.
+/// The number of rounds checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
-/// An allocator that plans has this many rounds to settle.
+/// The most rounds for an allocator that plans to settle.
 pub(crate) const SETTLING: u32 = 20;
-/// The time for propagations that are played for their times alone.
+/// The wall time for propagations that are played only to be timed.
 const TIMING: Duration = Duration::from_secs(1);
 
-/// Traces that are played in turn, each of them one propagation.
+/// Traces that are played in turn, each as one propagation.
 pub(crate) struct Stream {
-    /// What the traces' names share.
+    /// The common part of the traces' names.
     pub(crate) name: WorkloadKey,
-    /// The names of the traces in their order.
+    /// The names of the traces in order.
     pub(crate) keys: Vec<String>,
-    /// The instance's digest; of several, the digest of theirs.
+    /// The digest of the instance; for several, the digest of their digests.
     instance: Digest,
-    /// Digest of what is asked for.
+    /// Digest of the requests.
     calls: Digest,
     /// Only what comes before this step is played.
     until: Option<u32>,
     requests: Vec<Requests>,
-    /// Bytes that live from before the propagations to after them; looked up when a row wants them.
+    /// Bytes that live from before the propagations to after them; looked up when a row needs them.
     retained: OnceCell<Option<Bytes>>,
 }
 
@@ -60,31 +60,31 @@ pub(crate) fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
     Ok(online::registry().iter().filter(is_wanted).copied().collect())
 }
 
-/// What is done with a stream.
+/// How to play a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// How often the stream is played; the memory is that of these rounds.
+    /// How often the stream is played. The memory figures cover these rounds.
     pub(crate) rounds: u32,
-    /// Rounds are added for their times until there are so many propagations, or their time is up. Default: none.
+    /// Rounds are added to be timed until there are this many propagations, or their time is up. Default: 0.
     pub(crate) timed: u32,
-    /// Memory of the device, bytes; unlimited, if not said.
+    /// Memory of the device in bytes; `None` means unlimited.
     pub(crate) capacity: Option<u64>,
 }
 
-/// What an allocator came to.
+/// The figures of an allocator.
 pub(crate) struct Played {
     pub(crate) usage: Usage,
-    /// What it had come to before the last propagation.
+    /// The usage before the last propagation.
     pub(crate) before: Usage,
     /// The most bytes in use, as the allocator rounds them.
     used_peak: Bytes,
-    /// How it ended, with the propagations that were begun.
+    /// How it ended, with a sample for each propagation that was begun.
     pub(crate) performance: Performance,
     started_ns: u64,
 }
 
 impl Stream {
-    /// The traces in their order, each with its name.
+    /// The stream of these traces in order, each with its name.
     pub(crate) fn new(traces: &[(String, Trace)], until: Option<u32>) -> Self {
         let keys: Vec<String> = traces.iter().map(|(key, _)| key.clone()).collect();
         let requests = propagations(traces.iter().map(|(_, trace)| trace), until);
@@ -101,24 +101,24 @@ impl Stream {
         Self { name, keys, instance, calls, until, requests, retained: OnceCell::new() }
     }
 
-    /// Requests of all its propagations together.
+    /// The number of requests of all propagations together.
     pub(crate) fn count(&self) -> u64 {
         self.requests.iter().map(Requests::count).sum()
     }
 
-    /// The most bytes of requests live at once, and those that are live at the end of the last propagation.
+    /// The most bytes of requests live at once, and the bytes live at the end of the last propagation.
     pub(crate) fn live(&self) -> (Bytes, Bytes) {
         let live = || self.requests.iter().map(Requests::live);
         let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
         (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
     }
 
-    /// Whether one of its propagations does not say which operation each request is of.
+    /// Whether a propagation does not name the operation of each request.
     fn lacks_operations(&self) -> bool {
         self.requests.iter().any(|requests| requests.operations().is_none())
     }
 
-    /// What rows say of it.
+    /// The row's description of the stream.
     fn subject(&self) -> Subject {
         let sizes = self.requests.iter().flat_map(Requests::sizes);
         Subject {
@@ -137,13 +137,13 @@ impl Stream {
         *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained(key)))
     }
 
-    /// The propagations of so many rounds.
+    /// The propagations of the given number of rounds.
     fn propagations(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
         (0..rounds).flat_map(move |_| &self.requests)
     }
 }
 
-/// The key of what is played: the row of a repetition of it is served from the store.
+/// The key of a cell, under which the store finds the row of an earlier play.
 pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
     let parts = json!({
         "schema": REPLAY_SCHEMA,
@@ -161,7 +161,8 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
 }
 
 /// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
-/// allocator that panics has failed. One that identifies requests by operation is skipped if the stream has none.
+/// allocator that panics is marked as failed. One that identifies requests by operation is skipped if the stream has
+/// none.
 pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
     if stream.lacks_operations() && Memory::new(entry, None).allocator.wants_operations() {
         let mut played = Played::begun();
@@ -178,8 +179,9 @@ pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
     })
 }
 
-/// The rounds after which an allocator's figures stay the same: the last one made no plan, and held as much as the one
-/// before. 1 for an allocator that plans nothing; `None` where 20 are too few. Where one fails, those until then.
+/// The number of rounds after which an allocator's figures stay the same: the last round made no plan, and held as much
+/// as the one before. 1 for an allocator that does not plan; `None` if 20 rounds are too few. If a round fails, the
+/// rounds until then.
 pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<u64>) -> Option<u32> {
     let mut memory = Memory::new(entry, capacity);
     if memory.allocator.planning().is_none() {
@@ -205,7 +207,7 @@ pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<
     has_ended.then_some(rounds)
 }
 
-/// What an attempt comes to, however it ends.
+/// Runs an attempt; returns its figures even if it fails or panics.
 fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> Played {
     let mut played = Played::begun();
     match catch_unwind(AssertUnwindSafe(|| attempt(&mut played))) {
@@ -218,7 +220,7 @@ fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> 
     played
 }
 
-/// What a panic says, in one line.
+/// The message of a panic, in one line.
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
@@ -240,7 +242,8 @@ impl Memory {
     }
 }
 
-/// The most bytes in use in some rounds, or the fault of the allocator that they show; that memory ends is none.
+/// Plays some rounds with checks. Returns the most bytes in use, or the allocator's fault; running out of memory is not
+/// a fault.
 fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
     let mut memory = Memory::new(entry, order.capacity);
     let mut used_peak = Bytes::ZERO;
@@ -257,7 +260,7 @@ fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, Simulati
     Ok(used_peak)
 }
 
-/// What an act gives, with its wall time and the CPU time of this thread, nanoseconds.
+/// The result of an act, with its wall time and this thread's CPU time, in nanoseconds.
 fn timed<T>(act: impl FnOnce() -> T) -> (T, u64, u64) {
     let (cpu, start) = (thread_cpu_time(), Instant::now());
     let value = act();
@@ -276,10 +279,10 @@ impl Played {
         }
     }
 
-    /// Plays one propagation more. What it leaves live is freed at its end, which is part of its time; what it holds
-    /// is looked at before; the most that it held is that until its end.
+    /// Plays one more propagation. At its end it frees what is still live, which is part of its time. `reserved` is
+    /// read before those frees, `reserved_peak` after them.
     fn propagate(&mut self, memory: &mut Memory, requests: &Requests) -> Result<(), SimulationError> {
-        // What was held before it counts no more.
+        // Restart the maximum from what is held now.
         let _ = memory.meter.take_most();
         let mut simulator = Simulator::new(requests, memory.allocator.as_mut());
         let (ran, run_ns, run_cpu_ns) = timed(|| simulator.run());
@@ -303,7 +306,7 @@ impl Played {
         end
     }
 
-    /// Plays rounds for their times alone: what they reserve is not looked at, as how many there are depends on the
+    /// Plays rounds only to time them. Their memory does not count, because the number of rounds depends on the
     /// machine.
     fn time(&mut self, memory: &mut Memory, stream: &Stream, order: Order) -> Result<(), SimulationError> {
         let (usage, start) = ((self.usage, self.before), Instant::now());
@@ -342,7 +345,7 @@ impl Played {
         self.performance.samples.last().map_or(0, |sample| sample.wall_ns)
     }
 
-    /// The row of it.
+    /// The row of these figures.
     pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
         let performance = Performance {
             is_steady: is_steady(&self.performance.samples),
@@ -369,7 +372,7 @@ impl Played {
     }
 }
 
-/// Whether the last two propagations that were looked at ended with the same bytes reserved.
+/// Whether the last two propagations with memory figures ended with the same bytes reserved.
 fn is_steady(samples: &[Sample]) -> bool {
     let mut last = samples.iter().rev().filter_map(|sample| sample.reserved);
     last.next().zip(last.next()).is_some_and(|(last, before)| last == before)
@@ -402,7 +405,7 @@ mod tests {
         assert!(came.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((came.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
-        // It gives nothing back.
+        // The allocator gives nothing back.
         assert!(came.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
         assert!(row.sequence.is_empty() && came.samples.iter().all(|sample| sample.plans.is_none()));
     }

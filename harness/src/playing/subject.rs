@@ -1,4 +1,4 @@
-//! What is played: a trace, or several in turn.
+//! The workload of a replay: a trace, or several in turn.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use planlab_workloads::{Trace, expected};
 
 use crate::inputs::Source;
 
-/// What the rows of a replay say of the workload.
+/// The rows' description of a replay's workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    /// The workload's key or the file's name, or what those of several share.
+    /// The workload's key or the file's name; for several, their common part.
     pub(crate) name: WorkloadKey,
-    /// The keys of the propagations, where there are several.
+    /// The keys of the propagations, if there are several.
     pub(crate) sequence: Vec<String>,
     /// Only what comes before this step is played.
     pub(crate) until: Option<u32>,
     pub(crate) instance: Digest,
-    /// Of all propagations.
+    /// The number of requests of all propagations.
     pub(crate) requests: u64,
     /// The most bytes of requests live at once.
     pub(crate) peak: u64,
     /// Bytes of all requests of all propagations together.
     pub(crate) total: u64,
-    /// Bytes of what lives from before the propagation to after it.
+    /// Bytes that live from before the propagation to after it.
     pub(crate) retained: Option<u64>,
 }
 
 impl Subject {
-    /// The traces, each one propagation, in their order.
+    /// The subject of these traces in order, each as one propagation.
     pub(crate) fn of(sources: &[Source], traces: &[Trace]) -> Self {
         let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
         let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
@@ -61,8 +61,8 @@ impl Subject {
     }
 }
 
-/// The requests of traces, each one propagation. Traces that ask for the same in the same order are of one kind: what a
-/// framework knows by the shapes of its inputs.
+/// The requests of traces, each as one propagation. Traces with the same requests in the same order are of one kind, as
+/// a framework knows by the shapes of its inputs.
 pub(crate) fn propagations<'t>(
     traces: impl IntoIterator<Item = &'t Trace>,
     until: Option<u32>,
@@ -76,7 +76,7 @@ pub(crate) fn propagations<'t>(
     traces.into_iter().map(of_kind).collect()
 }
 
-/// The requests of a trace, for what was asked for before sizes were rounded up, with the operations that it names.
+/// The requests of a trace, in bytes before any rounding, with the operations that it names.
 fn requests(trace: &Trace, until: Option<u32>) -> Requests {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();

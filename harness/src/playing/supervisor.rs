@@ -1,4 +1,4 @@
-//! The parent's side of a replay: starts a child, holds it to its time, and has an end for it whatever it does.
+//! The parent's side of a replay: starts a child, enforces its time limit, and has a result for every end.
 
 use std::io;
 use std::process::Command;
@@ -11,18 +11,19 @@ use super::contender::malloc;
 use super::host::protocol::{Reply, Request};
 use crate::process::{self, Death, talk};
 
-/// Variables that change what allocators do, or put another in their place, begin so; children have none but what their contender stands for.
+/// Prefixes of variables that change or replace allocators. Children have none of them, except those of their
+/// contender.
 const ALLOCATOR_VARIABLES: [&str; 4] = ["MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"];
-/// Plays on a device, where checkers of its memory come by `LD_PRELOAD`.
+/// The verb that plays on a device. It keeps `LD_PRELOAD`, which loads memory checkers there.
 pub(super) const DEVICE_VERB: &str = "run-device-replay";
 
-/// What became of a child.
+/// How a child ended.
 #[derive(Clone, Debug)]
 pub(super) enum ReplayEnd {
     Played(Box<Report>),
-    /// It cannot read what it was given.
+    /// It cannot read its input.
     Unreadable(String),
-    /// Why there is no report, and the end of what it wrote to stderr.
+    /// Why there is no report, and the end of its stderr.
     Died(Death, String),
 }
 
@@ -30,7 +31,7 @@ pub(super) enum ReplayEnd {
 ///
 /// # Errors
 ///
-/// Where no child can be started; what a child does is never an error.
+/// If no child can be started. A failure of the child itself is not an error.
 pub(super) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> io::Result<ReplayEnd> {
     let environment = malloc(&request.contender).map_or(&[][..], |malloc| malloc.environment());
     let talk = talk(command("run-replay", environment)?, request, limit, cancel)?;
@@ -44,11 +45,11 @@ pub(super) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> i
     })
 }
 
-/// A child of a hidden verb, without the variables that change what allocators do; some may be set instead.
+/// A child of a hidden verb, without the variables that change allocators, except for those in `variables`.
 ///
 /// # Errors
 ///
-/// Where this program's own file is not known.
+/// If the path of this program is not known.
 pub(super) fn command(verb: &str, variables: &[(&str, &str)]) -> io::Result<Command> {
     let mut command = process::command(verb)?;
     for (name, _) in std::env::vars_os() {

@@ -1,4 +1,4 @@
-//! Rows of replays as people and programs read them.
+//! Prints rows of replays, as a table and as JSON.
 
 use planlab_dsa::Bytes;
 use planlab_dsa::performance::{CallTime, End, Sample};
@@ -12,7 +12,7 @@ use crate::shell::quantity::percent;
 use crate::shell::quantity::seconds;
 use planlab_results::table::Table;
 
-/// One process as `replay --json` prints it: its row, and what follows from it.
+/// One process as `replay --json` prints it: its row and figures derived from it.
 pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
     json!({
         "version": JSON_VERSION,
@@ -23,19 +23,19 @@ pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
     })
 }
 
-/// Requests of one propagation; of several that differ, their mean.
+/// The requests of one propagation; of several that differ, their mean.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn requests(row: &ReplayRow) -> f64 {
     row.requests as f64 / row.sequence.len().max(1) as f64
 }
 
-/// Wall time of a request with its free and with what was done with the memory, in nanoseconds. Of several threads,
-/// each has as many requests in that time.
+/// Wall time of a request with its free and the work on its memory, in nanoseconds. With several threads, each has this
+/// many requests in that time.
 pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
     median(&wall_ns(row)).map(|ns| ns / requests(row)).filter(|time| time.is_finite())
 }
 
-/// Time that threads waited for locks, for each timed request, in nanoseconds; nothing where that is not counted.
+/// Time that threads waited for locks per timed request, in nanoseconds; `None` if that is not counted.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn lock_wait(row: &ReplayRow) -> Option<f64> {
     let propagations: u32 = row.performance.samples.iter().map(|sample| sample.propagations).sum();
@@ -49,7 +49,7 @@ fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
     let requests = requests(row) * f64::from(row.threads);
     let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
     if !row.sequence.is_empty() {
-        // Propagations differ in their requests: all of them together have a time for each.
+        // The propagations differ in their requests, so the time is over all of them together.
         let cpu_ns: Option<u64> = row.performance.samples.iter().map(|sample| sample.cpu_ns).sum();
         let propagations = row.performance.samples.iter().map(|sample| sample.propagations).sum();
         let time = cpu_ns.map(|cpu_ns| of(cpu_ns, propagations)).filter(|time| time.is_finite());
@@ -67,7 +67,7 @@ fn wall_ns(row: &ReplayRow) -> Vec<f64> {
     row.performance.samples.iter().map(of).collect()
 }
 
-/// Contenders of one replay side by side: the rows of one, of all its processes, in one line.
+/// A table of one replay with one line for each contender, over the rows of all its processes.
 pub(crate) fn table(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "contender",
@@ -90,14 +90,14 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
     table.render()
 }
 
-/// What the empty loop takes of a request where it was played in as many threads: it is in the time of all others.
+/// CPU time per request of the empty loop in the same number of threads, which the time of all others includes.
 fn cpu_of_loop(rows: &[ReplayRow], same: &[&ReplayRow]) -> Option<f64> {
     let threads = same.first().filter(|row| row.contender != EMPTY_LOOP)?.threads;
     let own = rows.iter().filter(|row| row.contender == EMPTY_LOOP && row.threads == threads);
     median(&own.filter_map(|row| median(&cpu_ns(row))).collect::<Vec<f64>>())
 }
 
-/// The rows of each cell, one for a process; cells in the order of their first rows.
+/// The rows of each cell, one for each process; cells in the order of their first rows.
 pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
     let mut cells: Vec<Vec<&ReplayRow>> = Vec::new();
     for row in rows {
@@ -109,7 +109,7 @@ pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
     cells
 }
 
-/// The line of a contender's processes: medians over them of each one's median.
+/// The line of a contender: medians over its processes of each one's median.
 fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
     let Some(row) = rows.iter().max_by_key(|row| row.performance.status) else { return Vec::new() };
     let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
@@ -122,7 +122,7 @@ fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let reserved =
         highest(&|row| (row.performance.status == End::Complete).then_some(row.performance.reserved_peak));
-    // The empty loop has none.
+    // The empty loop reserves nothing.
     let reserved = reserved.filter(|&peak| peak > 0);
     let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
     let cpu = median(&over_processes(&|row| median(&cpu_ns(row))));
@@ -172,7 +172,7 @@ pub(super) fn told(row: &ReplayRow) -> String {
     if row.performance.reason.is_empty() { status } else { format!("{status}: {}", row.performance.reason) }
 }
 
-/// Single calls take few nanoseconds: those are shown with two decimals.
+/// A time in nanoseconds. Single calls take few nanoseconds, so small times have two decimals.
 pub(super) fn nanoseconds(time: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,

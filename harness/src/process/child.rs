@@ -1,4 +1,4 @@
-//! The child's side: it reads what it is asked, keeps stdout for its answers, and does not outlive its parent.
+//! The child's side: it reads its request, reserves stdout for its answers, and does not outlive its parent.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -17,7 +17,7 @@ use crate::shell::exit::Failure;
 ///
 /// # Errors
 ///
-/// Where stdin holds no request, or the parent is gone: `parent` says who that is.
+/// If stdin contains no request, or the parent has ended; `parent` returns its process id.
 pub(crate) fn receive<Request: DeserializeOwned>(
     parent: fn(&Request) -> u32,
 ) -> Result<(Request, File), Failure> {
@@ -30,18 +30,18 @@ pub(crate) fn receive<Request: DeserializeOwned>(
     Ok((request, channel))
 }
 
-/// Keeps stdout for the protocol: what planners and solvers print goes to stderr from now on.
+/// Reserves stdout for the protocol: from now on, what planners and solvers print goes to stderr.
 fn private_stdout() -> io::Result<File> {
     let private: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok(File::from(private))
 }
 
-/// A child whose parent was killed would disturb whatever is measured next.
+/// Binds this process to its parent: a child of a killed parent would disturb the next measurement.
 ///
 /// # Errors
 ///
-/// Where the parent is gone already.
+/// If the parent has ended already.
 pub(crate) fn die_with_parent(parent: u32) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The parent may have died before the line above.
@@ -53,7 +53,7 @@ pub(crate) fn die_with_parent(parent: u32) -> Result<(), Failure> {
     }
 }
 
-/// A dead child is a row, not a file of its memory.
+/// Disables core dumps: a crash becomes a row instead.
 fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
 }
@@ -65,7 +65,7 @@ pub(crate) fn cancel_on_term() -> io::Result<CancelToken> {
     Ok(CancelToken::from(flag))
 }
 
-/// Answers with a line.
+/// Writes an answer as one line.
 pub(crate) fn tell(channel: &mut File, reply: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! What holds a child within its memory: cgroup v2, else v1, else an address-space limit.
+//! Memory limits of child processes: by cgroup v2, else v1, else an address-space limit.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ impl Mechanism {
         }
     }
 
-    /// The first mechanism that works here, found by trying.
+    /// The first mechanism that works on this machine, found by trying.
     pub(crate) fn detect() -> Self {
         for mechanism in [Self::CgroupV2, Self::CgroupV1] {
             if let Some(root) = mechanism.root() {
@@ -44,8 +44,8 @@ impl Mechanism {
     }
 }
 
-/// Removes groups of runs that were killed: folders `planlab-<pid>-...` of processes that are gone. There are no
-/// locks in a cgroup file system, so that the process is in the name; a group in use is never removed.
+/// Removes groups of killed runs: folders `planlab-<pid>-...` whose process has ended. A cgroup file system has no
+/// locks, so the name contains the process. The kernel never removes a group in use.
 fn sweep(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     for entry in entries.filter_map(Result::ok) {
@@ -59,15 +59,14 @@ fn sweep(root: &Path) {
     }
 }
 
-/// The cgroup v2 folder in which groups with a memory limit can be made: it must hand the memory
-/// controller down.
+/// The cgroup v2 folder in which groups with a memory limit can be created: it must delegate the memory controller.
 fn own_v2_group() -> Option<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let handed_down = fs::read_to_string(root.join("cgroup.subtree_control")).ok()?;
     handed_down.split_whitespace().any(|controller| controller == "memory").then(|| root.to_owned())
 }
 
-/// A cgroup of one child; its folder goes when it is dropped.
+/// The cgroup of one child; dropping it removes its folder.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     folder: PathBuf,
@@ -77,7 +76,7 @@ pub(crate) struct Cgroup {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Cgroup {
-    /// A fresh group with a memory limit in bytes; `None` where the mechanism has no groups.
+    /// A new group with a memory limit in bytes; `None` if the mechanism has no groups.
     pub(crate) fn create(mechanism: Mechanism, memory: Option<u64>) -> io::Result<Option<Self>> {
         let Some(root) = mechanism.root() else { return Ok(None) };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +85,7 @@ impl Cgroup {
         let group = Self { folder, mechanism };
         if let Some(bytes) = memory {
             group.write(group.limit_file(), &bytes.to_string())?;
-            // Where there is swap, a child must not flee into it.
+            // A child must not use swap to escape its limit.
             let _ = match mechanism {
                 Mechanism::CgroupV2 => group.write("memory.swap.max", "0"),
                 _ => group.write("memory.memsw.limit_in_bytes", &bytes.to_string()),
@@ -99,7 +98,7 @@ impl Cgroup {
         self.write("cgroup.procs", &pid.to_string())
     }
 
-    /// Whether the kernel killed a process of the group for its memory.
+    /// Whether the kernel killed a process of the group for using too much memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let file = match self.mechanism {
             Mechanism::CgroupV2 => "memory.events",
@@ -123,7 +122,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A group that still holds a dying process is busy for a moment.
+        // A group with a dying process stays busy for a moment.
         for _ in 0..50 {
             if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
                 return;

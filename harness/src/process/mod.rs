@@ -1,6 +1,6 @@
-//! Child processes: how one is started, asked, listened to, limited and ended, and what a child owes its parent.
+//! Child processes: starting, asking, reading, limiting and ending them, and the duties of a child towards its parent.
 //!
-//! Nothing here knows what a child is for.
+//! Nothing here depends on the purpose of a child.
 
 mod child;
 pub(crate) mod limits;

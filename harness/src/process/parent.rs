@@ -14,24 +14,24 @@ use super::tail;
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
 
-/// How long a child has between the polite and the hard signal.
+/// How long a child has between TERM and KILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-/// What is kept of a child's stderr, in bytes.
+/// The part of a child's stderr that is kept, in bytes.
 const TAIL: usize = 4096;
 
 /// Why a child gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Death {
-    /// Still running past its time limit; killed.
+    /// Ran past its time limit and was killed.
     Timeout,
     OutOfMemory,
     Signal(i32),
     Exit(i32),
-    /// Wrote something else than the protocol says, or not what it was asked.
+    /// Broke the protocol, or did not answer the request.
     BadOutput(String),
-    /// What it was to read could not be read by the child.
+    /// The child could not read its input.
     Unreadable(String),
-    /// The work was interrupted.
+    /// The run was interrupted.
     Interrupted,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Death {
 ///
 /// # Errors
 ///
-/// Where this program's own file is not known.
+/// If the path of this program is not known.
 pub(crate) fn command(verb: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -57,7 +57,7 @@ pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
     if let Some(mut stdin) = child.stdin.take() {
         let mut line = serde_json::to_vec(request).expect("a request is plain data");
         line.push(b'\n');
-        // A child that died before reading is found out by its exit status.
+        // If the child died before reading, its exit status shows that.
         let _ = stdin.write_all(&line);
     }
 }
@@ -88,16 +88,16 @@ pub(crate) fn end_of(child: &mut Child) -> thread::JoinHandle<String> {
 /// Sends a signal to a child and to all that it started. `pid`: the child's.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // The group is gone where the child has ended.
+        // If the child has ended, the group is gone.
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Waits for the child, then makes sure that nothing it started is left.
+/// Waits for the child, then kills what is left of its process group.
 ///
 /// # Errors
 ///
-/// Where the child cannot be waited for.
+/// If waiting for the child fails.
 pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     let patience = Instant::now() + GRACE;
     while Instant::now() < patience {
@@ -113,7 +113,7 @@ pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
 
 /// Why a child ended without an answer.
 pub(crate) fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
-    // Where no cgroup tells: Rust's and C++'s words for an allocation that failed.
+    // Without a cgroup: Rust's and C++'s messages for a failed allocation.
     let failed = ["memory allocation of ", "std::bad_alloc"].iter().any(|words| stderr.contains(words));
     if ran_out_of_memory || failed {
         return Death::OutOfMemory;

@@ -1,10 +1,10 @@
-//! The end of what a child writes.
+//! Keeps the end of a child's output, for error messages.
 
 use std::collections::VecDeque;
 use std::io::Read;
 use std::thread::{self, JoinHandle};
 
-/// Reads a stream to its end in a thread, and keeps its last `most` bytes; nothing of a stream that is not there.
+/// Reads a stream to its end in a thread, and keeps its last `most` bytes; an empty text if there is no stream.
 pub(crate) fn tail(stream: Option<impl Read + Send + 'static>, most: usize) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut tail = VecDeque::new();

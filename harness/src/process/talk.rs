@@ -1,4 +1,4 @@
-//! A child that is asked once and answers until it ends.
+//! Runs a child that receives one request and answers until it ends.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus};
@@ -13,16 +13,16 @@ use serde::Serialize;
 use super::limits::Cgroup;
 use super::parent::{Death, cause, end_of, reap, send, signal};
 
-/// How often the parent looks whether it was interrupted.
+/// How often the parent checks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The longest that a killed child takes to close its stdout.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// What a child said, and how it ended.
+/// A child's answer, and how it ended.
 pub(crate) struct Talk {
     /// What it wrote to stdout.
     pub(crate) answer: Vec<u8>,
-    /// Why it was stopped, if it was.
+    /// Why the parent killed it, if it did.
     pub(crate) killed: Option<Death>,
     status: ExitStatus,
     /// The end of what it wrote to stderr.
@@ -30,17 +30,17 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// How a child ended that gave no answer, or not all of it.
+    /// How a child ended whose answer is missing or incomplete.
     pub(crate) fn death(&self) -> Death {
         self.killed.clone().unwrap_or_else(|| cause(self.status, false, &self.stderr))
     }
 }
 
-/// Starts a child, asks it, and waits for its end; one that takes longer than `limit` is killed.
+/// Starts a child, sends it a request and waits for its end; kills it after `limit`.
 ///
 /// # Errors
 ///
-/// Where no child can be started; what a child does is never an error.
+/// If the child cannot be started. A failure of the child itself is not an error.
 pub(crate) fn talk(
     command: Command,
     request: &impl Serialize,
@@ -50,7 +50,7 @@ pub(crate) fn talk(
     talk_in(command, request, limit, cancel, None)
 }
 
-/// As [`talk`]; the child is held within the memory of a group.
+/// As [`talk`], with the memory of the child limited by a group.
 pub(crate) fn talk_in(
     mut command: Command,
     request: &impl Serialize,
@@ -69,14 +69,14 @@ pub(crate) fn talk_in(
     Ok(Talk { answer, killed, status, stderr: tail.join().unwrap_or_default() })
 }
 
-/// What the child wrote until it closed its stdout; one that takes too long is killed, and why is said.
+/// Returns what the child wrote until it closed its stdout, and the reason if it had to be killed.
 fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> (Vec<u8>, Option<Death>) {
     let (sender, news) = mpsc::channel();
     let stdout = child.stdout.take();
     thread::spawn(move || {
         let mut answer = Vec::new();
         if let Some(mut stdout) = stdout {
-            // What cannot be read is as if it had not been written.
+            // Unreadable output counts as not written.
             let _ = stdout.read_to_end(&mut answer);
         }
         let _ = sender.send(answer);

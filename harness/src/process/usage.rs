@@ -1,4 +1,4 @@
-//! What processes have used: CPU time and memory.
+//! CPU time and memory that processes have used.
 
 use std::fs;
 use std::time::Duration;
@@ -10,19 +10,19 @@ pub(crate) fn cpu_time() -> Duration {
     process_cpu_time() + children_cpu_time().unwrap_or_default()
 }
 
-/// In the kernel's ticks, of which there are usually a hundred in a second.
+/// Measured in the kernel's ticks, usually a hundred per second.
 fn children_cpu_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The fields after the name, which may hold anything, are plain numbers.
+    // The name may contain anything; the fields after it are plain numbers.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
     let per_second = rustix::param::clock_ticks_per_second();
     Some(Duration::from_nanos(ticks.saturating_mul(1_000_000_000) / per_second.max(1)))
 }
 
-/// Lets the kernel forget the highest resident size of this process so far.
+/// Resets the kernel's record of the highest resident size of this process.
 pub(crate) fn reset_peak_rss() {
-    // Not every kernel has it; the peak is then that of the process.
+    // Not every kernel supports this; the peak is then that of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

@@ -1,4 +1,4 @@
-//! Whether the kept schedules are what their rows say: each is validated again, from its file.
+//! Checks kept schedules against their rows by validating each again, from its file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,11 +11,11 @@ use planlab_results::{StoreError, keeps_plans};
 use crate::shell::exit::Failure;
 use crate::shell::quantity::nanoseconds_of;
 
-/// Everything wrong with the documents that rows of schedules name. Curated records keep rows alone.
+/// All faults of the documents that rows of schedules name. Curated records keep only rows.
 ///
 /// # Errors
 ///
-/// What the store cannot read for another reason than that a document is gone or damaged: nothing is known.
+/// If the store cannot be read for another reason than a missing or damaged document.
 pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>, Failure> {
     if !keeps_plans(folder) {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ fn problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {
     SchedulingProblem::read_jsonl("problem", &text, None).map_err(|error| error.to_string())
 }
 
-/// In what a schedule and its row differ.
+/// How a schedule and its row differ, if they do.
 fn contradiction(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Option<String> {
     let schedule = match Schedule::read_jsonl("schedule", text) {
         Ok(schedule) => schedule,

@@ -7,7 +7,7 @@ use planlab_dsa::Digest;
 use super::saboteurs;
 use crate::shell::quantity::nanoseconds;
 
-/// What makes a cell, besides the problem.
+/// The definition of a cell, without the problem.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) scheduler: String,
@@ -24,8 +24,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The digest under which the cell's rows are kept. It does not depend on the name of the workload, nor on the
-    /// repetition.
+    /// The digest under which the cell's rows are kept. It does not depend on the workload's name or the repetition.
     pub(crate) fn key(&self, problem: &str) -> String {
         let parts = serde_json::json!({
             "schedule": planlab_results::schedule::SCHEDULE_SCHEMA,
@@ -43,7 +42,7 @@ impl Cell {
         Digest::of_bytes(parts.to_string().as_bytes()).to_string()
     }
 
-    /// The digest of the sources that the scheduler is made of.
+    /// The digest of the scheduler's sources.
     pub(crate) fn version(&self) -> String {
         let is_saboteur = saboteurs::KEYS.contains(&self.scheduler.as_str());
         if is_saboteur { "saboteur" } else { planlab_solvers::SOURCE_DIGEST }.to_owned()

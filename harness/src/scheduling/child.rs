@@ -1,4 +1,4 @@
-//! The child's side: the hidden verb `run-schedule`.
+//! The child's side of scheduling: the hidden verb `run-schedule`.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::process::{cancel_on_term, cpu_time, peak_rss, receive, reset_peak_rss
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::quantity::nanoseconds;
 
-/// How often a better schedule is kept at most; the last one always is.
+/// The shortest interval between two kept schedules; the last one is always kept.
 const KEEPING: Duration = Duration::from_millis(20);
 
 /// Reads a request from stdin and serves it.
@@ -57,7 +57,7 @@ fn perform(request: &Request, problem: &SchedulingProblem, cancel: &CancelToken)
     reset_peak_rss();
     let before = cpu_time();
     let outcome = execute_scheduler_observed(&*scheduler, problem, budget, request.seed, |better| {
-        // Without a mailbox the run goes on: its answer still counts.
+        // Without a mailbox the run continues, because its answer still counts.
         failure = keeper.keep_now_and_then(better).err();
     });
     let mut answer = Answer::new(&outcome, nanoseconds(cpu_time().saturating_sub(before)), peak_rss());

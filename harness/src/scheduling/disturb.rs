@@ -1,8 +1,8 @@
-//! How a schedule runs if operations do not take the times that it was made for.
+//! Simulates a schedule with operation times other than those that it was made for.
 //!
-//! A placed schedule has everything written down that an event waits for, so it stays right with any times; it only runs
-//! slower or faster. Each draw multiplies the time of every operation and of every copy by a number between 1 - x and
-//! 1 + x, drawn evenly. A function that is computed again takes what its first pass took.
+//! A placed schedule records everything that an event waits for, so it stays valid with any times and only runs slower
+//! or faster. Each draw multiplies the time of every operation and of every copy by a number between 1 - x and 1 + x,
+//! drawn evenly. A recomputed function takes the same time as its first pass.
 
 use planlab_graph::{Event, Schedule, SchedulingProblem, Task, Verified, simulate};
 use planlab_results::schedule::Disturbance;
@@ -11,11 +11,12 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::shell::quantity::nanoseconds_of;
 
-/// By how much times are off, at most: percent.
+/// The largest changes of the times, in per cent.
 const LEVELS: [u32; 4] = [5, 10, 20, 50];
 const DRAWS: usize = 50;
 
-/// What becomes of a schedule at each level. The draws depend on the problem alone, so that all schedulers have the same.
+/// The times of a schedule at each level. The draws depend on the problem alone, so they are the same for all
+/// schedulers.
 pub(super) fn disturb(problem: &SchedulingProblem, schedule: &Verified) -> Vec<Disturbance> {
     LEVELS.iter().filter_map(|&percent| at_level(problem, schedule.schedule(), percent)).collect()
 }
@@ -26,7 +27,7 @@ fn at_level(problem: &SchedulingProblem, schedule: &Schedule, percent: u32) -> O
     for draw in 0..DRAWS {
         let factors = Factors::draw(problem, percent, draw as u64);
         let moved = schedule.clone().with_times(|event| event.seconds * factors.of(event));
-        // Without a limit: the order of events, not the number of bytes, keeps a placed schedule in its memory.
+        // No limit is needed: the order of events, not the number of bytes, keeps a placed schedule in its memory.
         times.push(simulate(&moved, None).ok()?.seconds);
         least.push(factors.compute(problem));
     }
@@ -42,7 +43,7 @@ fn at_level(problem: &SchedulingProblem, schedule: &Schedule, percent: u32) -> O
     })
 }
 
-/// What the times of one draw are multiplied by.
+/// The factors of one draw.
 struct Factors {
     forward: Vec<f64>,
     backward: Vec<f64>,

@@ -1,4 +1,4 @@
-//! From what became of a child to a verdict: the schedule is validated here, by the parent.
+//! Turns the end of a child into a verdict; the parent validates the schedule here.
 
 use planlab_dsa::{Bytes, Evidence, Instance, Plan, Stop};
 use planlab_graph::{
@@ -12,10 +12,10 @@ use super::protocol::{Answer, ComplaintKind};
 use crate::planning::{Fate, fate};
 use crate::process::Death;
 
-/// Two times of one schedule, of which one went through a file, differ by less, relatively.
+/// The largest relative difference between two times of one schedule if one of them went through a file.
 const SAME: f64 = 1e-9;
 
-/// What a cell came to.
+/// The verdict on a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
     pub(crate) status: Status,
@@ -24,13 +24,13 @@ pub(crate) struct Judgement {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) stderr_tail: String,
-    /// The best schedule, validated by the parent; also of a child that died.
+    /// The best schedule, validated by the parent, even if the child died.
     pub(crate) best: Option<Verified>,
-    /// The best bound that holds for it; without one, for any schedule.
+    /// The best bound that holds for the schedule; if there is no schedule, for any.
     pub(crate) bound: ScheduleBound,
     /// The schedule with the lowest offsets.
     pub(crate) placed: Option<Placed>,
-    /// How the planner ended that was asked for offsets; if it has no plan, those of the online best fit are used.
+    /// How the planner of the offsets ended. If it has no plan, the online best fit's offsets are used.
     pub(crate) planner_status: Option<Status>,
     pub(crate) planner_reason: String,
     pub(crate) disturbed: Vec<Disturbance>,
@@ -45,17 +45,17 @@ pub(crate) struct Judgement {
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) schedule: Verified,
-    /// What the planner was asked.
+    /// The instance that the planner received.
     pub(crate) instance: Instance,
-    /// The lower of its plan and of the online best fit's.
+    /// The lower of the planner's and the online best fit's plans.
     pub(crate) plan: Plan,
-    /// A proven bound on the height, the base included.
+    /// A proven bound on the height, including the base.
     pub(crate) bound: Bytes,
     pub(crate) evidence: Evidence,
 }
 
 impl Judgement {
-    /// The memory that the lowest offsets need, the base included.
+    /// The memory that the lowest offsets need, including the base.
     pub(crate) fn height(&self) -> Option<Bytes> {
         self.placed.as_ref().map(|placed| placed.schedule.height())
     }
@@ -121,7 +121,7 @@ impl Judgement {
         };
     }
 
-    /// A time that is not the schedule's.
+    /// The reason if the child reported a time that is not the schedule's.
     fn contradiction(&self, said: Option<f64>) -> Option<String> {
         let found = self.best.as_ref().map(Verified::seconds);
         let agree = match (said, found) {
@@ -159,7 +159,7 @@ impl Judgement {
     }
 }
 
-/// Judges what a child left: its answer or why there is none, and its mailbox.
+/// Judges a child's mailbox and answer, or the reason why there is no answer.
 pub(super) fn judge(
     problem: &SchedulingProblem,
     end: Result<Answer, Death>,
@@ -190,7 +190,7 @@ pub(super) fn judge(
     judgement
 }
 
-/// How many of the maps that a backward pass reads a schedule keeps, swaps and recomputes.
+/// How many maps a schedule keeps, swaps and recomputes, of those that a backward pass reads.
 pub(crate) fn counts(net: &TrainingNet, schedule: &Schedule) -> [usize; 3] {
     let mut counts = [0; 3];
     for (_, class) in classes(net, schedule) {

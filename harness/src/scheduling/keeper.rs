@@ -1,4 +1,4 @@
-//! Keeps rows of schedules, with what they name, in a store.
+//! Keeps rows of schedules, and the documents that they name, in a store.
 
 use planlab_results::schedule::{Document, ScheduleRow};
 use planlab_results::{Status, Store};
@@ -16,7 +16,7 @@ pub(crate) fn keep(
     context: Context<'_>,
 ) -> Result<ScheduleRow, Failure> {
     let mut row = row(question, cell, judgement, context);
-    // A cell that was cut short has no row.
+    // An interrupted cell has no row.
     if judgement.status == Status::Interrupted {
         return Ok(row);
     }
@@ -32,7 +32,7 @@ pub(crate) fn keep(
     Ok(row)
 }
 
-/// Keeps the placement problem and its plan; gives the plan's digest.
+/// Keeps the placement problem and its plan; returns the plan's digest.
 #[cfg(feature = "reports")]
 fn placement(store: &Store, judgement: &Judgement) -> Result<Option<String>, Failure> {
     let Some(placed) = &judgement.placed else { return Ok(None) };

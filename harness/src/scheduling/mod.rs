@@ -1,11 +1,11 @@
-//! Schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
+//! Runs schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
 //!
 //! ```text
 //!   Cell --Runner--> Request --> child: scheduler --Answer--> judge (validated here) --placing--> Judgement --> ScheduleRow
 //! ```
 //!
-//! The child gets the problem as text and answers with its best schedule. The parent validates that schedule itself, has
-//! a planner place its buffers (in a child of its own), and simulates it with other times.
+//! The child receives the problem as text and answers with its best schedule. The parent validates that schedule
+//! itself, has a planner place its buffers (in a child of its own), and simulates it with other times.
 
 mod audit;
 mod cell;

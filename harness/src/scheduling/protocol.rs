@@ -1,4 +1,4 @@
-//! What parent and child say to each other.
+//! The messages between parent and child.
 
 use planlab_dsa::Stop;
 use planlab_graph::{ScheduleBound, ScheduleError, ScheduleOutcome};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::quantity::{nanoseconds, nanoseconds_of};
 
-/// One scheduler on one problem.
+/// A request to run one scheduler on one problem.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// The process that asks; the child does not outlive it.
+    /// The id of the asking process, which the child does not outlive.
     pub(crate) parent: u32,
     /// The problem's file, as `SchedulingProblem::write_jsonl` makes it.
     pub(crate) problem: std::path::PathBuf,
@@ -22,21 +22,21 @@ pub(crate) struct Request {
     pub(crate) work: Option<u64>,
     /// Stop once a schedule's iteration takes at most this many seconds.
     pub(crate) target: Option<f64>,
-    /// Address-space limit in bytes, if no cgroup holds the memory limit.
+    /// Address-space limit in bytes, if no cgroup enforces the memory limit.
     pub(crate) address_space: Option<u64>,
 }
 
-/// What the child says.
+/// A line from the child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
     /// The problem cannot be read.
     Unreadable { reason: String },
-    /// It is done; the schedule is in the mailbox.
+    /// The run is done; the schedule is in the mailbox.
     Finished(Box<Answer>),
 }
 
-/// What a child says of a run.
+/// A child's answer for a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) stop: Option<Stop>,
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
     pub(crate) work: u64,
 }
 
-/// Why a scheduler could not go on.
+/// Why a scheduler failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Complaint {
     pub(crate) kind: ComplaintKind,

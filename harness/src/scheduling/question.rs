@@ -1,4 +1,4 @@
-//! What schedulers are asked: a net on a machine, in so much memory, under the name of its workload.
+//! Builds scheduling problems: a net on a machine with a memory capacity, under the name of its workload.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::shell::exit::Failure;
 /// A problem with the names under which its rows are shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// `model/resnet50/train/b512`; of a file `net/<name>/train/b32`.
+    /// `model/resnet50/train/b512`; for a file `net/<name>/train/b32`.
     pub(crate) workload: String,
     pub(crate) problem: SchedulingProblem,
-    /// The problem as a file.
+    /// The problem in its file format.
     pub(crate) text: String,
     /// Digest of that text.
     pub(crate) digest: String,
@@ -57,8 +57,8 @@ impl Question {
         Ok(Self::new(spec.to_string(), problem))
     }
 
-    /// A training net from a file, or a profile of PipeDream that was measured at `measured` images, at `batch`. What the
-    /// file says of its machine counts if none is named.
+    /// A training net from a file, or a profile of PipeDream that was measured at `measured` images, at `batch`.
+    /// Without a named machine, the one in the file counts.
     pub(crate) fn of_file(
         argument: &str,
         machine: Option<Machine>,
@@ -106,7 +106,8 @@ impl Question {
         Ok(Self::new(self.workload, problem))
     }
 
-    /// The same in at most this share of what the net takes if all of it is kept, parameters and workspace apart.
+    /// The same with a capacity of at most this share of what the net needs if everything is kept. Parameters and
+    /// workspace are not scaled.
     pub(crate) fn with_peak_share(self, share: f64) -> Self {
         let lab = Lab::new(&self.problem, Policy::Discard, Prefetch::AsRoomPermits);
         let (peak, base) = (lab.peak(&lab.all(Class::Keep)).get(), self.problem.base().get());
@@ -121,8 +122,8 @@ impl Question {
         Bytes::new(self.problem.capacity.get().saturating_sub(self.problem.base().get()))
     }
 
-    /// Why no schedule at all can run in the capacity: the base takes more, or one pass of a function with all that it
-    /// reads and writes.
+    /// The reason if no schedule can run in the capacity: the base alone needs more, or one pass of a function with all
+    /// that it reads and writes.
     pub(crate) fn hopeless(&self) -> Option<String> {
         let problem = &self.problem;
         let hopeless =
@@ -131,7 +132,7 @@ impl Question {
         if problem.capacity < base {
             return hopeless(format!("parameters and workspace alone take {base} bytes"));
         }
-        // Every schedule has these passes, whatever stays; only their buffers are looked at.
+        // Every schedule has these passes, whatever it keeps, so only their buffers are examined.
         let unlimited = problem.clone().with_capacity(Bytes::new(u64::MAX));
         let lab = Lab::new(&unlimited, Policy::Discard, Prefetch::AsRoomPermits);
         let draft = lab.draft(&lab.all(Class::Keep)).ok()?;
@@ -157,7 +158,7 @@ impl Question {
     }
 }
 
-/// The machine if none is named.
+/// The default machine.
 pub(crate) const DEFAULT_MACHINE: &str = "x86-pcie3";
 
 /// A machine by its key, or from a file, with another link if one is named (bytes per second).
@@ -176,7 +177,7 @@ pub(crate) fn machine(argument: &str, link: Option<u64>) -> Result<Machine, Fail
     Ok(link.map_or(machine.clone(), |link| machine.with_link(link as f64)))
 }
 
-/// The keys of all schedulers, with those that tests let in.
+/// The keys of all schedulers, including enabled saboteurs.
 pub(crate) fn known() -> Vec<String> {
     scheduler_keys().into_iter().chain(saboteurs::keys()).collect()
 }

@@ -1,4 +1,4 @@
-//! From a judged cell to a row, and to what a store keeps beside it.
+//! Makes the row of a judged cell, and the timeline that a store keeps beside it.
 
 use planlab_dsa::{Bytes, Digest, Evidence};
 use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, Verified, compute_bound};
@@ -10,7 +10,7 @@ use super::{Cell, Question};
 use crate::process::limits::Mechanism;
 use crate::shell::quantity::{nanoseconds, nanoseconds_of};
 
-/// What a row says besides the judgement.
+/// The row's fields besides the judgement.
 pub(crate) struct Context<'a> {
     pub(crate) suite: &'a str,
     pub(crate) mechanism: Mechanism,
@@ -92,7 +92,8 @@ pub(super) fn row(
     }
 }
 
-/// Capacity and workspace are left out: rows have the first, and the second may follow the batch.
+/// Digest of a machine's rates. Capacity and workspace are left out: rows have the first, and the second may follow the
+/// batch.
 fn rates_digest(machine: &Machine) -> String {
     let machine = Machine { capacity: Bytes::ZERO, workspace: Bytes::ZERO, ..machine.clone() };
     Digest::of_bytes(machine.to_toml().as_bytes()).to_string()
@@ -116,7 +117,7 @@ fn recompute_ns(schedule: &Verified) -> u64 {
     nanoseconds_of(events.filter(is_again).map(|event| event.seconds).sum())
 }
 
-/// What a report draws of a schedule.
+/// The timeline of a schedule, for reports to draw.
 pub(super) fn timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
     let mut spans = Vec::new();
     for engine in Engine::ALL {

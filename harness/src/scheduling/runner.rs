@@ -1,4 +1,4 @@
-//! Runs cells: the scheduler in a child, then the planner that places what it found.
+//! Runs cells: the scheduler in a child, then the planner that places its schedule.
 
 use std::fs;
 use std::io;
@@ -24,12 +24,12 @@ use crate::shell::exit::Failure;
 use crate::shell::quantity::nanoseconds;
 use crate::shell::target::scratch_in_memory;
 
-/// Past its wall limit a child may still read its problem and write its answer.
+/// The time past its wall limit that a child gets to read its problem and write its answer.
 const RESERVE: Duration = Duration::from_secs(2);
-/// A child without a wall limit.
+/// The time limit of a child without a wall limit.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Starts children and judges what they come to.
+/// Starts children and judges their answers.
 pub(crate) struct Runner {
     planning: planning::Runner,
     folder: TemporaryFolder,
@@ -55,7 +55,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// If no child can be started or its files cannot be written; what a child does is never an error.
+    /// If no child can be started or its files cannot be written. A failure of the child itself is not an error.
     pub(crate) fn run(&self, question: &Question, cell: &Cell) -> Result<Judgement, Failure> {
         let folder = self.folder.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         fs::create_dir(&folder)?;
@@ -113,7 +113,7 @@ impl Runner {
         Ok(judge(problem, end, mailbox.as_deref(), stderr))
     }
 
-    /// Gives the schedule the planner's offsets, or leaves its own if they are lower, and says how the planner ended.
+    /// Gives the schedule the planner's offsets, or leaves its own if they are lower; returns how the planner ended.
     fn place(
         &self,
         question: &Question,
@@ -165,7 +165,7 @@ impl Runner {
     }
 }
 
-/// The offsets that a schedule has, counted from its base.
+/// The offsets of a schedule, counted from its base.
 fn own_offsets(schedule: &Verified) -> Vec<Offset> {
     let base = schedule.schedule().base.get();
     let offset =

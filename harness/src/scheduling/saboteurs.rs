@@ -15,7 +15,7 @@ use planlab_solvers::schedule::SwapAll;
 use super::protocol::Answer;
 use crate::shell::sabotage;
 
-/// The keys of all of them.
+/// The keys of all saboteurs.
 pub(super) const KEYS: [&str; 6] = [
     "saboteur/crash",
     "saboteur/hang",
@@ -25,18 +25,18 @@ pub(super) const KEYS: [&str; 6] = [
     "saboteur/lie-about-bound",
 ];
 
-/// The keys, if saboteurs are let in.
+/// The keys, if saboteurs are enabled.
 pub(super) fn keys() -> impl Iterator<Item = String> {
     KEYS.iter().filter(|_| sabotage::is_enabled()).map(|&key| key.to_owned())
 }
 
-/// The saboteur of that name, if saboteurs are let in.
+/// The saboteur of that name, if saboteurs are enabled.
 pub(super) fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
     let key = KEYS.into_iter().find(|&known| known == key)?;
     sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Scheduler>)
 }
 
-/// What a child whose memory is corrupt might say or keep.
+/// Changes the answer or the mailbox, as a child with corrupt memory might.
 pub(super) fn tamper(key: &str, answer: &mut Answer, mailbox: &Path) -> io::Result<()> {
     if !sabotage::is_enabled() {
         return Ok(());

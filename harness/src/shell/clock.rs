@@ -1,4 +1,4 @@
-//! Clocks: the date, one that all processes share, and CPU time.
+//! Clocks: the date, a monotonic clock that all processes share, and CPU time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ pub(crate) fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds)
 }
 
-/// The time on a clock that all processes share and nobody sets.
+/// The time on a clock that all processes share and nobody can set.
 pub(crate) fn monotonic() -> Duration {
     read(ClockId::Monotonic)
 }

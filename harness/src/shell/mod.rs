@@ -1,4 +1,4 @@
-//! What every verb needs of its surroundings: exit codes, stdout and stderr, files to write, signals, units.
+//! What every verb needs from its environment: exit codes, stdout and stderr, files to write, signals, units.
 
 pub(crate) mod clock;
 pub(crate) mod exit;
@@ -10,5 +10,5 @@ pub(crate) mod sabotage;
 pub(crate) mod signals;
 pub(crate) mod target;
 
-/// The version of what `--json` prints.
+/// The version of the `--json` format.
 pub(crate) const JSON_VERSION: u32 = 1;

@@ -1,7 +1,7 @@
-//! Results go to stdout, all else to stderr.
+//! Printing: results go to stdout, everything else to stderr.
 //!
-//! Ids, names of files and words of other programs come from anywhere. On the way to a terminal their control
-//! characters are escaped here, so that none can colour, move or erase what somebody reads.
+//! Ids, file names and output of other programs are untrusted. Their control characters are escaped here before they
+//! reach a terminal, so that none can colour, move or erase text.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::shell::exit::Failure;
 
-/// Where results go, and in which shape.
+/// The destination and format of results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
@@ -22,7 +22,7 @@ impl Output {
         if self.json { self.value(value) } else { self.text(text) }
     }
 
-    /// Refuses to print JSON where a file goes to stdout as well.
+    /// Refuses to print JSON if a file goes to stdout as well.
     pub(crate) fn refuse_stdout(self, what: &str, path: &str) -> Result<(), Failure> {
         if self.json && path == "-" {
             let option = if what == "certificate" { "--certificate" } else { "-o" };
@@ -44,13 +44,13 @@ impl Output {
     }
 }
 
-/// Says something on stderr.
+/// Prints a note to stderr.
 pub(crate) fn note(text: &str) {
-    // Nobody can be told that stderr is closed.
+    // If stderr is closed, there is no place to report it.
     let _ = writeln!(io::stderr().lock(), "planlab: {}", printable(text));
 }
 
-/// Writes the bytes of a file to stdout. They stay as they are, but for a terminal, which is nobody's file.
+/// Writes the bytes of a file to stdout: unchanged, except to a terminal, where they are escaped.
 pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match std::str::from_utf8(bytes) {
@@ -59,7 +59,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The text with what a terminal would obey written out: `\u{1b}` for an escape. Line feeds and tabs stay.
+/// The text with terminal control characters escaped, as `\u{1b}`. Line feeds and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_fine = |letter: char| matches!(letter, '\n' | '\t') || !is_control(letter);
     if text.chars().all(is_fine) {
@@ -75,7 +75,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A JSON value on a line. The standard has the controls of ASCII escaped; a terminal obeys others as well.
+/// A JSON value on one line. JSON escapes the control characters of ASCII; terminals interpret others as well.
 fn json_line(value: &Value) -> String {
     let text = value.to_string();
     if !text.chars().any(is_control) {
@@ -88,7 +88,8 @@ fn json_line(value: &Value) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Whether a terminal may obey a character rather than show it: controls, and marks that turn the direction of text.
+/// Whether a terminal may interpret a character rather than show it: controls, and marks that change the text
+/// direction.
 fn is_control(letter: char) -> bool {
     let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')

@@ -1,4 +1,4 @@
-//! How far a verb is that takes long: a bar on a terminal, and a line from time to time where stderr is a log.
+//! Progress of long verbs: a bar on a terminal, or a line at intervals if stderr is a log.
 
 use std::io::{self, IsTerminal as _};
 use std::ops::Deref;
@@ -16,12 +16,12 @@ const SECONDS: &str = "PLANLAB_PROGRESS_SECONDS";
 /// A bar that also writes lines, until it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// The lines end when this is dropped.
+    /// Dropping this ends the lines.
     _lines: Option<Sender<()>>,
 }
 
 impl Progress {
-    /// Of `count` things; `noun` is what they are: `cells`.
+    /// Progress over `count` items; `noun` names them: `cells`.
     pub(crate) fn new(count: u64, noun: &'static str) -> Self {
         let bar = ProgressBar::new(count);
         let style = ProgressStyle::with_template(&format!(

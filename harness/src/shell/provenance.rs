@@ -1,17 +1,17 @@
-//! The machine and the build, as they go into every row, and what `doctor` says of them.
+//! The machine and the build, as every row records them and `doctor` prints them.
 
 use std::fs;
 use std::thread;
 
 use planlab_results::Provenance;
 
-/// What this process runs on.
+/// The machine that this process runs on.
 pub(crate) fn here(concurrency: u32) -> Provenance {
     of_machine(concurrency, Some(memory_kib()))
 }
 
-/// The same where a device is what counts. Its machine may have memory that grows while it is in use, and must not
-/// become another machine by that.
+/// The same for measurements on a device. The machine's memory is left out: it may grow while in use, and the digest
+/// must not change.
 pub(crate) fn beside_device(concurrency: u32) -> Provenance {
     of_machine(concurrency, None)
 }
@@ -78,7 +78,7 @@ pub(crate) fn load_average_milli() -> u64 {
     milli
 }
 
-/// Memory of the machine in KiB, 0 where it cannot be told.
+/// Memory of the machine in KiB, 0 if unknown.
 pub(crate) fn memory_kib() -> u64 {
     meminfo("MemTotal:")
 }
@@ -102,7 +102,7 @@ mod tests {
     fn memory_that_grows_makes_no_other_machine_of_one_with_a_device() {
         let machine =
             |memory_kib: &dyn Fn(u64) -> Option<u64>, kib| digest("a CPU", 16, memory_kib(kib), "6.18");
-        // As it is on the host, as records have it, and beside a device.
+        // On the host, where existing records include the memory, and beside a device.
         assert_ne!(machine(&Some, 4 << 20), machine(&Some, 8 << 20));
         assert_eq!(machine(&|_| None, 4 << 20), machine(&|_| None, 8 << 20));
         assert_eq!(here(1).host, digest(&cpu_model(), here(1).cores, Some(memory_kib()), &here(1).kernel));

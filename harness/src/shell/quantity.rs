@@ -74,7 +74,7 @@ fn split(text: &str) -> (&str, &str) {
 
 /// A ratio as per cent; a dash if there is no ratio.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
-    // Adding 0 takes the sign off a zero.
+    // Adding 0 removes the sign of a zero.
     let rounded = |ratio: f64| (100_000.0 * ratio).round() / 1000.0 + 0.0;
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", rounded(ratio)))
 }
@@ -84,7 +84,7 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds of so many seconds, rounded; 0 of what is no time.
+/// Converts seconds to nanoseconds, rounded; 0 if the value is not a valid time.
 pub(crate) fn nanoseconds_of(seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let nanoseconds = (seconds * 1e9).round() as u64;

@@ -1,7 +1,7 @@
-//! Ctrl-C, TERM and HUP: the same way for every verb.
+//! Signals: Ctrl-C, TERM and HUP, handled alike for every verb.
 //!
-//! A verb that searches or measures is asked to end, tells what it has, and exits with 130. Any other ends at
-//! once, and so does everything at the second signal; hidden files that are not whole yet go first.
+//! A verb that searches or measures stops, prints what it has, and exits with 130. Any other verb ends at once, and so
+//! does every verb at the second signal. Unfinished hidden files are removed first.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub(crate) fn cancel_token() -> CancelToken {
     CancelToken::from(Arc::clone(&FLAG))
 }
 
-/// Listens from now on. `ends_by_itself`: whether the verb looks at [`cancel_token`].
+/// Starts to listen. `ends_by_itself`: whether the verb checks [`cancel_token`].
 pub(crate) fn listen(ends_by_itself: bool) -> Result<(), Failure> {
     let mut wanted = vec![SIGINT, SIGTERM];
     if !is_hup_ignored() {
@@ -41,7 +41,7 @@ pub(crate) fn listen(ends_by_itself: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether whoever started the process wants it to outlive the terminal, as `nohup` does.
+/// Whether the process should outlive the terminal, as `nohup` requests.
 fn is_hup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,4 @@
-//! Where answers go. A target is tried before the work, and the result is printed even if writing it fails in the
-//! end.
+//! Output files. A target is tried before the work, and the result is printed even if writing it fails in the end.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +10,14 @@ use serde_json::{Map, Value, json};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output};
 
-/// A file that is going to be written, or standard output.
+/// A file to be written, or standard output.
 pub(crate) enum Target {
     Stdout,
     File(NewFile),
 }
 
 impl Target {
-    /// What a `-o` argument means.
+    /// Opens the target of a `-o` argument.
     pub(crate) fn open(argument: &str) -> Result<Self, Failure> {
         if argument == "-" {
             return Ok(Self::Stdout);
@@ -35,20 +34,20 @@ impl Target {
     }
 }
 
-/// A folder for what nobody keeps.
+/// A folder for temporary files.
 pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
-    // Absolute: a program that is given the path may change its folder.
+    // Absolute, because a program that receives the path may change its folder.
     Ok(TemporaryFolder::scratch_in(&std::path::absolute(std::env::temp_dir())?)?)
 }
 
-/// The same in memory, where there is room for it.
+/// The same in memory, if there is room.
 pub(crate) fn scratch_in_memory() -> io::Result<TemporaryFolder> {
     let memory = TemporaryFolder::scratch_in(Path::new("/dev/shm"));
     memory.or_else(|_| TemporaryFolder::scratch_in(&std::env::temp_dir()))
 }
 
-/// Tells what was made, then says why it could not be written where it could not. `made` has the path as its
-/// `output`, and `text` says what is in it.
+/// Prints what was made, then returns the error if it could not be written. `made` has the path as its `output`, and
+/// `text` describes the content.
 pub(crate) fn tell_written(
     written: Result<(), Failure>,
     path: &str,
@@ -62,8 +61,8 @@ pub(crate) fn tell_written(
     written.and(told).map(|()| Exit::Complete)
 }
 
-/// Writes tables into a folder of their own, the page first, and tells `about` them. A page that cannot be
-/// written is printed.
+/// Writes tables into a folder of their own, the page first, and prints `about`. A page that cannot be written is
+/// printed.
 #[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for verbs that write tables"))]
 pub(crate) fn write_tables(
     mut folder: NewFolder,

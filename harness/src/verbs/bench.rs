@@ -1,4 +1,4 @@
-//! `bench`: every cell of a suite.
+//! `bench`: runs every cell of a suite.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         return dry_run(args, &order, &pools, &schedules, output);
     }
     if order.tasks.is_empty() && pools.tasks.is_empty() && schedules.tasks.is_empty() {
-        // What a suite leaves out it has said in a notice; a misspelt name was refused before.
+        // A notice has reported what the suite leaves out, and a misspelt name was refused earlier.
         note("nothing to run");
         return Ok(Exit::Complete);
     }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
     let print = |row: &Record| {
         if output.json {
-            // A closed pipe is found out at the end, when the bench has its rows.
+            // A closed pipe is reported at the end, when the bench has its rows.
             let _ = output.value(&view::object(row));
         }
     };
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
             let _ = output.value(&view::baseline(row));
         }
     };
-    // Alone: no cell is timed meanwhile.
+    // Allocators are played while no cell is timed.
     let played = match pools.run(runner.cancel(), &print) {
         Ok(played) => played,
         Err(failure) => return ended_by(failure, &tally, output),
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     })
 }
 
-/// Alone, too: one problem after another.
+/// Runs the schedules, one problem after another, while no cell is timed.
 fn run_schedules(
     schedules: &Schedules<'_>,
     store: &mut planlab_results::Store,
@@ -137,7 +137,7 @@ fn summarize_schedules(scheduled: &schedules::Tally) {
     }
 }
 
-/// A scheduler that has no schedule for want of memory is shown, and no failure.
+/// The exit code. A scheduler without a schedule for lack of memory is shown and is not a failure.
 fn exit_of_schedules(scheduled: &schedules::Tally) -> Exit {
     let has_failed = |row: &ScheduleRow| row.status.is_failure() || row.status == Status::Timeout;
     if scheduled.rows.iter().any(|row| row.status.is_lie()) {
@@ -231,10 +231,10 @@ fn dry_run(
     Ok(Exit::Complete)
 }
 
-/// Cells that differ in more than their repetition, each with how often it is to run.
+/// The cells without their repetitions, each with the number of its runs.
 fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
     let mut all: Vec<(Cell, u32)> = Vec::new();
-    // Repetitions of a cell stand one behind the other.
+    // Repetitions of a cell follow each other.
     for cell in cells {
         let cell = Cell { repetition: 0, ..cell.clone() };
         match all.last_mut() {
@@ -256,7 +256,7 @@ fn line(cell: &Cell, repetitions: u32) -> String {
     format!("{}\n", parts.join("  "))
 }
 
-/// A height that the suite knows, and another one that was found.
+/// A difference between the height that the suite expects and the one that was found.
 struct Surprise {
     workload: String,
     planner: String,
@@ -264,7 +264,7 @@ struct Surprise {
     found: Option<u64>,
 }
 
-/// Expectations that this bench was to meet and did not; of an interrupted one, only those that have a row.
+/// Expectations that this bench did not meet; if it was interrupted, only those with a row.
 fn surprises(suite: Option<&Suite>, order: &Order<'_>, tally: &Tally) -> Vec<Surprise> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
@@ -319,7 +319,7 @@ fn summarize_played(played: &Played) {
     }
 }
 
-/// An allocator that cannot serve what is asked (a request for no bytes) is shown, and no failure.
+/// The exit code. An allocator that cannot serve a request (for 0 bytes) is shown and is not a failure.
 fn exit_of_played(played: &Played) -> Exit {
     let has_answer = |row: &ReplayRow| matches!(row.performance.status, End::Complete | End::Unavailable);
     if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
@@ -329,7 +329,7 @@ fn exit_of_played(played: &Played) -> Exit {
     }
 }
 
-/// Tells what was found before the bench could not go on.
+/// Prints the results so far of a bench that had to stop.
 fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
     if !output.json {
         output.text(&(lost_table(&tally.lost) + &summary_table(&tally.rows)))?;
@@ -337,7 +337,7 @@ fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
     Err(failure)
 }
 
-/// What was found and cannot be kept.
+/// The table of rows that cannot be kept.
 fn lost_table(rows: &[Record]) -> String {
     let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {

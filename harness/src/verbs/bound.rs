@@ -18,7 +18,7 @@ use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use planlab_results::table::Table;
 
-/// Time for the arguments where none is said.
+/// Default time for the arguments.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
@@ -61,7 +61,7 @@ fn row_of(step: bounds::Step) -> Argument {
     Argument { evidence, scope, value: value.get(), how, seconds, finished }
 }
 
-/// What the time limit cut short.
+/// The argument that the time limit cut short, in words.
 fn out_of_time(rows: &[Argument]) -> String {
     let Some(row) = rows.iter().find(|row| !row.finished) else {
         return "the time was up before every argument had been tried".to_owned();
@@ -73,7 +73,7 @@ fn out_of_time(rows: &[Argument]) -> String {
     )
 }
 
-/// One way to a bound, and what it gives.
+/// One argument for a bound, with its result.
 struct Argument {
     evidence: Evidence,
     scope: Scope,
@@ -159,7 +159,7 @@ fn bound_text(rows: &[Argument], best: Bound) -> String {
     format!("{}\nbest: {} ({})\n", table.render(), claim.value, claim.evidence)
 }
 
-/// How to have a proof that others can check, where there may be one. The load needs none.
+/// How to get a proof that others can check, if one is possible. The load needs no proof.
 fn certificate_hint(trace: &str, instance: &Instance, best: Bound) -> String {
     let claim = best.of(Scope::NoHandOver);
     let below = claim.value.get().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! `bound --certificate` and `verify --certificate`.
+//! `bound --certificate` and `verify --certificate`: writes and checks proofs of infeasibility.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 
-/// No certificate is about more buffers.
+/// The most buffers of a certificate.
 pub(super) const MOST_BUFFERS: usize = 2000;
-/// Nodes of the search; a proof of so many takes some 100 MB.
+/// The most nodes of the search; such a proof takes about 100 MB.
 const NODES: u64 = 2_000_000;
 
-/// Proves that a capacity is infeasible and writes the proof; exit code 3 where there is none.
+/// Proves that a capacity is infeasible and writes the proof; exit code 3 if there is no proof.
 pub(crate) fn write(
     source: &Source,
     capacity: Option<u64>,
@@ -62,7 +62,7 @@ pub(crate) fn write(
     Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
 }
 
-/// Writes a certificate that the checker accepts; prints it where it cannot be written.
+/// Writes a certificate that the checker accepts; prints it if it cannot be written.
 fn keep(
     certificate: &Certificate,
     instance: &Instance,
@@ -95,7 +95,7 @@ fn with(mut head: Value, more: &Value) -> Value {
     head
 }
 
-/// Checks a certificate of a trace; exit code 4 where it proves nothing.
+/// Checks a certificate of a trace; exit code 4 if it proves nothing.
 pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
     let trace = inputs::open(source)?;
     let name = inputs::name(file);
@@ -126,7 +126,7 @@ pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
     }
 }
 
-/// A planner that plans nothing and looks for one proof.
+/// A planner that makes no plan and only looks for a proof.
 struct Certifier {
     capacity: Bytes,
     found: Mutex<Option<Refutation>>,

@@ -1,4 +1,4 @@
-//! `compare`: all quick planners on one trace, one table.
+//! `compare`: runs all quick planners on one trace and prints one table.
 
 use planlab_results::{Record, Status};
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         trace.instance.load().bytes
     );
     output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
-    // Planners that did not have their turn are missing, whatever the others came to.
+    // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
@@ -53,7 +53,7 @@ fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Fa
     Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 
-/// The planners that were asked for, or all whose practical size is not exceeded and that need no search.
+/// The named planners, or all that do not search and are practical at this size.
 fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);

@@ -1,4 +1,4 @@
-//! `diff`: what changed between two results.
+//! `diff`: prints what changed between two results.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
 use planlab_results::table::Table;
 
-/// So many cells of one side alone are named unless all are asked for.
+/// The most cells of one side alone that are named without `--all`.
 const NAMED: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output) -> Outcome {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     Ok(records::exit(exit_of(&diff), missing.is_empty()))
 }
 
-/// A proof that a plan refutes is false, whichever side has it.
+/// The exit code. A proof that a plan refutes is false, whichever side has it.
 fn exit_of(diff: &Diff) -> Exit {
     if diff.contradictions().next().is_some() {
         Exit::Invalid
@@ -55,7 +55,7 @@ fn exit_of(diff: &Diff) -> Exit {
     }
 }
 
-/// The folders to compare, measured before where that is asked for.
+/// The folders to compare, after measuring them if `--interleave` is given.
 fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, Failure> {
     if !args.turns.interleave && args.turns.limits.is_said() {
         return Err(Failure::usage(
@@ -116,7 +116,7 @@ fn contradictions(count: usize) -> String {
     if count == 0 { String::new() } else { format!(", {count} with a proof that the other side refutes") }
 }
 
-/// Whether a cell is named though nobody asked for all: its bound may have changed, and its time may be undecided.
+/// Whether a cell is named without `--all`. This includes changed bounds and undecided times.
 fn is_listed(change: &Change) -> bool {
     change.is_changed()
 }
@@ -221,7 +221,7 @@ fn alone(side: &str, cells: &[CellName], all: bool) -> String {
     named(&format!("in {side} alone"), cells, all)
 }
 
-/// Cells of one build alone, which no turn was given to.
+/// The cells of one build alone, which did not run.
 fn not_run(side: &str, cells: &[Named], all: bool) -> String {
     let cells: Vec<String> =
         cells.iter().map(|Named { planner, workload }| format!("{planner} on {workload}")).collect();
@@ -279,7 +279,7 @@ fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: 
     })
 }
 
-/// The planners whose times changed so, over all their cells or in one.
+/// The planners whose times have this verdict, over all their cells or in one.
 fn timed(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
     let is_so = |times: &Summary| {
         let cells = if verdict == Verdict::Worse { times.worse } else { times.better };

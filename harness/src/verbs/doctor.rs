@@ -1,4 +1,4 @@
-//! `doctor`: what works on this machine, and what a measurement should beware of.
+//! `doctor`: reports what works on this machine, and what could disturb a measurement.
 
 use std::path::Path;
 
@@ -89,7 +89,7 @@ fn solvers() -> Finding {
     Finding { topic: "planners", ok: mip, says }
 }
 
-/// Loads the driver; no device is touched.
+/// Loads the driver without touching a device.
 fn gpu() -> Finding {
     let found = planlab_replay::cuda::probe();
     let ok = found.is_ok();

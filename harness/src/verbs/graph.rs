@@ -1,4 +1,4 @@
-//! `graph`: what sharing, other orders and safety in all orders do to the memory of a net.
+//! `graph`: studies what sharing, other orders and safety in all orders do to the memory of a net.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ use crate::shell::progress::Progress;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::{Target, scratch};
 
-/// No sharing, in-place alone, sharing alone, and both, as a framework's note on memory has them.
+/// No sharing, in-place alone, sharing alone, and both, as in a framework's note on memory.
 const MEANS: [(&str, &str); 4] = [
     ("no optimisation", "bump"),
     ("in-place", "mxnet-sharing/in-place-only"),
@@ -41,10 +41,10 @@ const MEANS: [(&str, &str); 4] = [
     ("both", "mxnet-sharing"),
 ];
 
-/// Wall time of the search for orders, if none is named.
+/// Default wall time of the search for orders.
 const SEARCH: Duration = Duration::from_secs(60);
 
-/// The plans of a study: four means, one by offsets, two that are safe, three orders.
+/// The number of plans of a study: four means, one by offsets, two safe ones, three orders.
 const PLANS: u64 = 10;
 
 pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
@@ -88,14 +88,14 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         _ => Ok(()),
     };
     match args.output.as_deref() {
-        // The graph is what stdout has.
+        // Stdout receives the graph.
         Some("-") => note(study.text().trim_end()),
         _ => output.put(&study.object(), &study.text())?,
     }
     written.map(|()| exit)
 }
 
-/// What must come before what; operations of one stream follow each other if there are several streams.
+/// The dependencies between operations. If there are several streams, the operations of each follow one another.
 fn dependencies(graph: &Graph) -> Dependencies {
     let mut streams = graph.operations().iter().map(|operation| operation.stream);
     let first = streams.next();
@@ -105,11 +105,11 @@ fn dependencies(graph: &Graph) -> Dependencies {
     }
 }
 
-/// One plan of the net, and what it came to.
+/// One plan of the net, with its figures.
 struct Row {
-    /// What was asked.
+    /// The question that the plan answers.
     name: String,
-    /// What the key of the workload ends in; empty for the net itself.
+    /// The suffix of the workload's key; empty for the net itself.
     suffix: String,
     record: Record,
 }
@@ -122,15 +122,15 @@ struct Study<'a> {
     runner: Runner,
     scratch: &'a TemporaryFolder,
     store: Option<Store>,
-    /// How the planner uses memory, and so what a good order is.
+    /// Whether the planner uses hand-overs, which decides what a good order is.
     hand_overs: HandOvers,
-    /// Rows and plans by problem and planner: another order can be the same problem.
+    /// Rows and plans by problem and planner, because another order can be the same problem.
     known: BTreeMap<(Digest, String), (Record, Option<Plan>)>,
     rows: Vec<Row>,
     bar: Progress,
 }
 
-/// What the stage that found an order is called.
+/// The name of the stage that found an order.
 const fn method(stage: Stage) -> &'static str {
     match stage {
         Stage::Greedy => "greedy",
@@ -141,10 +141,10 @@ const fn method(stage: Stage) -> &'static str {
 
 /// A trace of the net under one order and rule.
 struct Variant {
-    /// What the key of the workload ends in; empty for the net itself.
+    /// The suffix of the workload's key; empty for the net itself.
     suffix: String,
     lowered: Lowered,
-    /// The least memory that any legal order needs, as a search for an order proved.
+    /// A lower bound on the memory of any legal order, from a search for orders.
     order_bound: Option<Bytes>,
     /// A plan to start from.
     start: Option<Plan>,
@@ -184,7 +184,7 @@ impl Study<'_> {
                 Err(error) => return Err(error.into()),
             };
             let digest = lowered.instance.digest();
-            // A plan for ranges is valid for pairs: a planner that honours hints never ends above it.
+            // A plan for ranges is valid for pairs too, so a planner that honours hints never ends above it.
             let variant = Variant { start: start.take(), ..Variant::of(suffix.to_owned(), lowered) };
             self.plan(&variant, name, &planner, true)?;
             start = self.known.get(&(digest, planner.clone())).and_then(|(_, plan)| plan.clone());
@@ -192,7 +192,7 @@ impl Study<'_> {
         self.orders(own, height)
     }
 
-    /// Plans in other orders, and returns the order of the lowest plan: the graph's own unless another is lower.
+    /// Plans in other orders. Returns the order of the lowest plan: the graph's own unless another is lower.
     fn orders(&mut self, own: Vec<OpId>, height: Option<u64>) -> Result<Vec<OpId>, Failure> {
         let mut best = (height.unwrap_or(u64::MAX), own);
         for (stage, found) in self.search() {
@@ -221,7 +221,7 @@ impl Study<'_> {
         found
     }
 
-    /// Plans one variant, and returns the height.
+    /// Plans one variant and returns the height.
     fn plan(
         &mut self,
         variant: &Variant,
@@ -253,7 +253,7 @@ impl Study<'_> {
             }
         };
         record.workload = key.as_str().into();
-        // Other orders can be the same problem; each question has a row all the same.
+        // Other orders can be the same problem, but each question has its own row.
         if !variant.suffix.is_empty() {
             let question = format!("{}/{}", record.cell, variant.suffix);
             record.cell = Digest::of_bytes(question.as_bytes()).to_string();
@@ -310,7 +310,7 @@ impl Study<'_> {
         Ok(store.append(row)?)
     }
 
-    /// In how many random legal orders the plan was run, and in how many of them two live buffers overlapped.
+    /// Runs the plan in random legal orders. Returns their number, and the number in which two live buffers overlapped.
     fn rehearse(&self, variant: &Variant, plan: &Plan) -> (u64, u64) {
         let rehearsal = Rehearsal::new(self.graph, &self.dependencies, &variant.lowered, plan);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
@@ -382,7 +382,7 @@ impl Study<'_> {
         }
     }
 
-    /// The least memory that any legal order needs, as far as the searches proved.
+    /// The best lower bound on the memory of any legal order that the searches proved.
     fn order_bound(&self) -> Option<u64> {
         self.rows.iter().filter_map(|row| row.record.order_bound).max()
     }

@@ -1,4 +1,4 @@
-//! `model`: the trace or the graph of a net, or its figures.
+//! `model`: writes the trace or the graph of a net, or prints its figures.
 
 use planlab_graph::{write_dot, write_jsonl};
 use planlab_workloads::formats::write_trace;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
     tell_written(written, path, value, &text, output)
 }
 
-/// What is written, and what there is to say of it.
+/// The content to write, and its description.
 fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
     if emit == Emit::Trace {
         let trace = spec.trace()?;

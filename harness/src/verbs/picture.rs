@@ -1,4 +1,4 @@
-//! `show` and `report`.
+//! `show` and `report`: draw pictures and write reports.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::{Target, scratch, tell_written};
 
-/// What `show` draws into one picture; `.html` has all of it.
+/// The pictures that `show` can draw alone; `.html` contains all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Picture {
     Svg,
@@ -115,8 +115,8 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     Ok(crate::inputs::records::exit(Exit::Complete, is_whole))
 }
 
-/// Tells what a report lacks: rows each, and how many instances and plans. Gives whether it lacks nothing that there
-/// should be: curated records have rows alone.
+/// Reports what a report lacks: each loss of rows, and the number of missing instances and plans. Returns whether it is
+/// complete; curated records have only rows.
 fn tell_lost(findings: &[Finding], keeps_plans: bool) -> bool {
     let of_rows: Vec<&Finding> = findings.iter().filter(|finding| finding.is_loss_of_rows()).collect();
     of_rows.iter().for_each(|finding| note(&finding.to_string()));
@@ -129,13 +129,13 @@ fn tell_lost(findings: &[Finding], keeps_plans: bool) -> bool {
     of_rows.is_empty() && (files == 0 || !keeps_plans)
 }
 
-/// What a net keeps beside a plan, with a momentum in training.
+/// The bytes that a net keeps beside a plan, in training with a momentum.
 fn kept_bytes(key: &str) -> Option<u64> {
     Network::Net(key.parse().ok()?).kept(Optimizer::Momentum.states()).ok()
 }
 
-/// What is known of the recorded nets beside the records: of the paper's the retained part, the sum of all requests,
-/// what the framework's own pool held and the time that it took; of PyTorch's what it reserved.
+/// Known totals of the recorded nets. For the paper's nets: the retained part, the sum of all requests, and what the
+/// framework's own pool held and the time it took. For PyTorch's: what it reserved.
 fn totals(replays: &[ReplayRow]) -> PoolTotals {
     let known = expected::expected();
     let total = |row: &expected::Propagation| PoolTotal {
@@ -165,7 +165,7 @@ fn totals(replays: &[ReplayRow]) -> PoolTotals {
     totals
 }
 
-/// Of milliseconds with two decimals; `None` where nothing is left of it.
+/// Converts milliseconds with two decimals; `None` if the result is 0.
 fn nanoseconds(milliseconds: f64) -> Option<u64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
     let nanoseconds = (milliseconds * 1e6).round() as u64;

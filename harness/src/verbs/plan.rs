@@ -1,4 +1,4 @@
-//! `plan`: one cell, isolated as `bench` does it.
+//! `plan`: runs one cell, isolated as in `bench`.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     };
     let beside = Beside { cached: made.cached, carried: carried_height };
     let shown = show(args, output, &made.row, beside, lost.as_ref());
-    // A closed pipe is not an error, a lost plan is: report the latter.
+    // A closed pipe is not an error, but a lost plan is: report the latter.
     if lost.is_none() {
         shown?;
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     lost.map_or_else(|| Ok(exit_of(&made.row, made.answer.is_some())), |lost| Err(lost.failure))
 }
 
-/// Refuses what cannot be done before anything is read.
+/// Refuses impossible arguments before any file is read.
 fn check(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     planners::find(&args.planner)?;
     output.refuse_stdout("plan", args.output.as_deref().unwrap_or_default())?;
@@ -60,7 +60,7 @@ fn check(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is to be planned.
+/// The planning task.
 struct Task<'a> {
     args: &'a PlanArgs,
     source: &'a Source,
@@ -69,31 +69,31 @@ struct Task<'a> {
     scratch: &'a Path,
 }
 
-/// What planning came to.
+/// The result of planning.
 struct Made<'i> {
     row: Record,
-    /// The plan that answers what was asked for.
+    /// The plan that answers the request.
     answer: Option<VerifiedPlan<'i>>,
-    /// Whether it was there already.
+    /// Whether the answer comes from the cache.
     cached: bool,
     /// The plan of this run, and why the run ended, for the cache.
     new: Option<(VerifiedPlan<'i>, Option<Stop>)>,
 }
 
 impl<'a> Task<'a> {
-    /// The cell without hints, as the cache knows it.
+    /// The cell without hints, as in the cache's key.
     fn cell(&self) -> Cell {
         Cell { target: self.args.capacity, ..Cell::of(self.source, &self.args.planner, &self.args.limits) }
     }
 
-    /// The kept plans of the trace, where a cache is named.
+    /// The kept plans of the trace, if a cache is named.
     fn shelf(&self) -> Result<Option<Shelf<'a>>, Failure> {
         let open = |folder: &PathBuf| Shelf::open(folder, &self.cell(), &self.trace.instance);
         self.args.cache.as_ref().map(open).transpose()
     }
 
-    /// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
-    /// answer comes last.
+    /// The offsets that the planner starts from; `None` if it does not honour hints. A kept plan that does not answer
+    /// the request is the last choice.
     fn start(&self, carried: Option<Carried>, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
         let honours = planners::honours(&self.args.planner).hint;
         if let Some(carried) = carried {
@@ -112,14 +112,14 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Serves a kept plan, which is an answer.
+    /// Answers with a kept plan.
     fn serve(&self, kept: Judgement<'a>) -> Result<Made<'a>, Failure> {
         let runner = self.runner()?;
         let row = self.row(&self.cell(), None, &kept, RowContext::of(&runner, now_ns()));
         Ok(Made { answer: self.answer(&row, kept), row, cached: true, new: None })
     }
 
-    /// Plans; where the cache holds a lower plan, that is the answer.
+    /// Runs the planner. If the cache holds a lower plan, that is the answer.
     fn plan(&self, hints: Option<Hints>, shelf: Option<&Shelf<'a>>) -> Result<Made<'a>, Failure> {
         let cell = Cell { hints: hints.as_deref().map(hints::digest), ..self.cell() };
         let runner = self.runner()?;
@@ -156,7 +156,7 @@ impl<'a> Task<'a> {
         record(cell, &self.subject(hints), judgement, None, context)
     }
 
-    /// The plan of a row, where the row counts and the plan fits.
+    /// The plan of a row, if the row counts and the plan fits.
     fn answer(&self, row: &Record, judgement: Judgement<'a>) -> Option<VerifiedPlan<'a>> {
         let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
         let capacity = self.args.capacity;
@@ -168,18 +168,18 @@ impl<'a> Task<'a> {
 /// Keeps the plan of this run for the next one.
 fn keep(shelf: Option<&mut Shelf<'_>>, made: &Made<'_>) {
     if let (Some(shelf), Some((plan, stop))) = (shelf, &made.new) {
-        // The answer is out: a cache that cannot take it costs the next run only.
+        // The answer is printed already: if the cache cannot take it, only the next run suffers.
         shelf.keep(plan, *stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
     }
 }
 
-/// A plan that could not be written where it was to go.
+/// A plan that could not be written to its file.
 struct Lost {
     plan: String,
     failure: Failure,
 }
 
-/// Writes the plan; gives it back where a file does not take it.
+/// Writes the plan; returns it if the file cannot be written.
 fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
     let is_file = matches!(target, Target::File(_));
     match target.write(plan) {
@@ -190,12 +190,12 @@ fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
     }
 }
 
-/// What is told besides the row.
+/// Facts to print besides the row.
 #[derive(Clone, Copy)]
 struct Beside {
-    /// Whether the plan was there already.
+    /// Whether the plan comes from the cache.
     cached: bool,
-    /// The height of the plan that was carried over.
+    /// The height of the `--carry` plan.
     carried: Option<u64>,
 }
 
@@ -239,7 +239,7 @@ fn show(
         (false, false) => {
             output.text(&beside.card(row))?;
             if let Some(plan) = plan {
-                // As `-o -` prints it, so that it can be read again.
+                // In the same form as `-o -`, so that it can be read again.
                 output::bytes(format!("\n{plan}").as_bytes())?;
             }
         }
@@ -247,7 +247,7 @@ fn show(
     Ok(())
 }
 
-/// Says which limits were named in vain.
+/// Notes which limits the planner does not honour.
 fn tell_unused(args: &PlanArgs) {
     let honours = planners::honours(&args.planner);
     if args.limits.threads.is_some_and(|threads| threads.get() > 1) && !honours.threads {

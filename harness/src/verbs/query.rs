@@ -1,4 +1,4 @@
-//! `query`: questions to results, in SQL.
+//! `query`: runs SQL on results.
 
 use planlab_results::queries::{Answer, COLUMNS, Cell, Tables};
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
     Ok(records::exit(Exit::Complete, missing.is_empty()))
 }
 
-/// Lists what may be asked for.
+/// Lists the columns of the tables.
 fn columns(args: &QueryArgs, output: Output) -> Verdict {
     let names = ["table", "name", "unit", "meaning"].map(str::to_owned).to_vec();
     let row = |texts: [&str; 4]| texts.map(|text| Cell::Text(text.to_owned())).to_vec();
@@ -65,7 +65,7 @@ fn csv_text(answer: &Answer) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&writer.into_inner()?).into_owned())
 }
 
-/// A number of at most six digits after the point.
+/// A number with at most six decimals.
 fn short(number: &f64) -> String {
     let text = format!("{number:.6}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
@@ -86,7 +86,7 @@ fn object(columns: &[String], row: &[Cell]) -> Value {
     Value::Object(columns.iter().cloned().zip(row.iter().map(value)).collect::<Map<_, _>>())
 }
 
-/// A cell in JSON, which has no endless numbers and no whole ones past 64 bits.
+/// A cell in JSON, which has no infinite numbers and no integers past 64 bits.
 fn value(cell: &Cell) -> Value {
     match cell {
         Cell::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! `ratios`: the tables of planners side by side.
+//! `ratios`: writes tables that compare planners.
 
 use std::collections::BTreeSet;
 
@@ -45,14 +45,13 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     Ok(records::exit(exit, missing.is_empty()))
 }
 
-/// The planners that each glob stands for.
+/// The planners that each glob matches.
 fn named(globs: &[String], there: &BTreeSet<&str>) -> Vec<Named> {
     let planners = |name: &str| there.iter().filter(|key| glob(name, key)).map(ToString::to_string).collect();
     globs.iter().map(|name| Named { name: name.clone(), planners: planners(name) }).collect()
 }
 
-/// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not
-/// known here.
+/// Refuses a name that is neither in the rows nor in the registry: it is misspelt. External planners are unknown here.
 fn refuse_unknown(name: &str, there: &BTreeSet<&str>) -> Result<(), Failure> {
     let known = planners::keys();
     if name.starts_with(external::PREFIX) || known.iter().any(|key| glob(name, key)) {

@@ -1,4 +1,4 @@
-//! `replay`: a plan beside pools and the allocators of processes, on real memory.
+//! `replay`: plays plans, pools and process allocators on real memory.
 
 use planlab_dsa::CancelToken;
 use planlab_workloads::Trace;
@@ -12,7 +12,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 
-/// Memory of a planner's process, in bytes.
+/// The memory limit of a planner's process, in bytes.
 const PLANNER_MEMORY: u64 = 4 << 30;
 
 pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     }
 }
 
-/// The plans that are to be played: those that were given, and those of planners.
+/// The plans to play: given ones, and those of planners.
 fn plans(
     args: &ReplayArgs,
     source: &Source,

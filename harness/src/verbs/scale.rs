@@ -1,4 +1,4 @@
-//! `scale`: tables of how time, memory and height grow with the number of buffers.
+//! `scale`: writes tables of how time, memory and height grow with the number of buffers.
 
 use planlab_files::NewFolder;
 use planlab_reports::scale_files;

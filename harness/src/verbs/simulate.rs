@@ -1,4 +1,4 @@
-//! `simulate`: online allocators over a trace, or over several in turn.
+//! `simulate`: plays a trace, or several in turn, on online allocators.
 
 use planlab_dsa::performance::{End, Missed, Sample};
 use planlab_results::replay::ReplayRow;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = simulated::matching(&args.allocators)?;
     let traces = traces(args)?;
     let stream = Stream::new(&traces, args.until);
-    // Before anything is played: a folder that cannot be written costs no time.
+    // Opened before anything is played, so that a folder that cannot be written wastes no time.
     let mut keeper = Keeper::open(args.out.as_deref())?;
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     Ok(exit_of(&rows))
 }
 
-/// As many rounds as are named; of one trace, as many as an allocator that plans needs to settle.
+/// The given number of rounds; for one trace, by default as many as an allocator that plans needs to settle.
 fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
     let by_itself = || match stream.keys.len() {
         1 => rounds_to_settle(entry, stream, args.capacity).unwrap_or_else(|| {
@@ -68,7 +68,7 @@ fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
     Order { rounds, timed: 0, capacity: args.capacity }
 }
 
-/// The traces that are named; standard input can be read once.
+/// The named traces. Standard input can be read only once.
 fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
     if args.traces.iter().filter(|trace| *trace == "-").count() > 1 {
         return Err(Failure::usage("standard input can be read once, but - is named twice"));
@@ -173,7 +173,7 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     ]
 }
 
-/// How many requests no plan served, and why.
+/// The number of requests that no plan served, by reason.
 fn missed(missed: Missed) -> String {
     let Missed { unknown, larger, taken, outliving, no_memory } = missed;
     let reasons = [
@@ -191,7 +191,7 @@ fn missed(missed: Missed) -> String {
     if told.is_empty() { "0".to_owned() } else { told.join(", ") }
 }
 
-/// Every propagation of every allocator.
+/// A table with every propagation of every allocator.
 fn propagations(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "allocator",

@@ -1,4 +1,4 @@
-//! `audit` and `merge`.
+//! `audit` and `merge`: check and combine stores.
 
 use std::path::Path;
 
@@ -65,14 +65,14 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     })
 }
 
-/// What is wrong with the rows, and how many there are.
+/// The faults of the rows, and the number of rows.
 #[cfg(feature = "reports")]
 fn audit_rows(folder: &Path) -> Result<(Vec<Finding>, u64), Failure> {
     let tables = Tables::open(folder)?;
     Ok((tables.audit()?, tables.statuses()?.iter().map(|(_, _, rows)| rows).sum()))
 }
 
-/// What is wrong with the rows, and how many there are.
+/// The faults of the rows, and the number of rows.
 #[cfg(not(feature = "reports"))]
 fn audit_rows(folder: &Path) -> Result<(Vec<Finding>, u64), Failure> {
     let rows = planlab_results::read_records(folder)?;
@@ -89,7 +89,7 @@ fn repair_value(repair: &Repair) -> Value {
     json!({ "path": path, "aside": aside, "lines": lines, "message": repair.to_string() })
 }
 
-/// Says how many plans and instances the rows of a store name that cannot be read.
+/// Reports the number of plans and instances that rows name and that cannot be read.
 #[cfg(feature = "reports")]
 fn tell_unreadable(folder: &Path) -> Result<(), Failure> {
     let findings = Tables::open(folder)?.audit_plans(folder)?;

@@ -1,4 +1,4 @@
-//! `sweep`: memory by batch, and the largest batch that fits.
+//! `sweep`: measures memory by batch, and finds the largest batch that fits.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use planlab_results::Store;
 
-/// What rows of a sweep are kept under.
+/// The suite name of a sweep's rows.
 const SUITE: &str = "sweep";
 
 pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     Ok(exit)
 }
 
-/// Refuses an option that the input has no use for.
+/// Refuses options that have no effect on this input.
 fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failure> {
     match network {
         Network::Net(_) if args.graph_batch.is_some() => {
@@ -77,7 +77,7 @@ fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failur
     }
 }
 
-/// Something whose memory is measured.
+/// A column of the table: something whose memory is measured.
 #[derive(Clone)]
 enum Column {
     /// The load: no plan without in-place takes less.
@@ -103,17 +103,17 @@ fn columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
     Ok(std::iter::once(Column::Load).chain(planners).chain(allocators).collect())
 }
 
-/// Bytes by column and batch; `None` where there is no answer.
+/// Bytes by column and batch; `None` if there is no answer.
 type Known = BTreeMap<(String, u64), Option<u64>>;
 
 /// The largest batch of a column that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// Not even the first does.
+    /// Not even the first batch fits.
     None,
-    /// This one does, and the next does not.
+    /// This batch fits and the next does not.
     Most(u64),
-    /// The last one of the range does.
+    /// The last batch of the range fits.
     All(u64),
     /// Some batch has no answer.
     Unknown,
@@ -125,7 +125,7 @@ struct Sweep<'a> {
     store: Store,
     keeper: Keeper,
     runner: Runner,
-    /// Traces that children open.
+    /// The folder of the traces that children open.
     files: &'a TemporaryFolder,
     known: Known,
     exit: Exit,
@@ -149,7 +149,8 @@ impl Sweep<'_> {
         Ok(bytes)
     }
 
-    /// A batch without a trace (sizes that are too large together) is one figure less, not the end of the others.
+    /// The memory of a column at a batch. A batch without a trace (its sizes are too large together) only lacks this
+    /// figure.
     fn measured(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
         let source = self.network.source(batch, self.files.path())?;
         let load = match inputs::open(&source) {
@@ -198,7 +199,7 @@ impl Sweep<'_> {
         Ok(answer.and_then(|row| row.height))
     }
 
-    /// The most that an allocator holds in a propagation once it has settled.
+    /// The most bytes that an allocator holds in a propagation once it has settled.
     fn reserved(&mut self, entry: &Entry, source: &Source) -> Result<Option<u64>, Failure> {
         let trace = inputs::open(source)?;
         let stream = Stream::new(&[(source.name.clone(), trace)], None);
@@ -222,7 +223,7 @@ impl Sweep<'_> {
         Ok(last)
     }
 
-    /// A lie is worse than no answer.
+    /// Records the worse exit code: a false answer is worse than no answer.
     fn worsen(&mut self, exit: Exit) {
         if exit.code() > self.exit.code() {
             self.exit = exit;
@@ -233,7 +234,7 @@ impl Sweep<'_> {
         columns.iter().map(|column| self.fit(column, capacity.checked_sub(kept))).collect()
     }
 
-    /// The largest batch of the range that fits, by halving: memory is taken to grow with the batch.
+    /// The largest batch of the range that fits, by bisection. Assumes that memory grows with the batch.
     fn fit(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
         let Some(room) = room else { return Ok(Fit::None) };
         let (mut low, mut high) = (None, None);
@@ -262,7 +263,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 struct Answer<'a> {
     columns: &'a [Column],
     kept: u64,

@@ -1,4 +1,4 @@
-//! `verify`: a plan, or a certificate, against its trace.
+//! `verify`: checks a plan or a certificate against its trace.
 
 use planlab_dsa::{BufferId, VerifiedPlan, Violation, fragmentation};
 use planlab_workloads::Trace;

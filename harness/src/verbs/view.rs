@@ -1,4 +1,4 @@
-//! Rows as people and programs read them.
+//! Prints rows, as text and as JSON.
 
 use planlab_dsa::Scope;
 use planlab_results::replay::ReplayRow;
@@ -93,13 +93,13 @@ pub(crate) fn baseline(row: &ReplayRow) -> Value {
     })
 }
 
-/// The digest of the hints that the planner was given.
+/// The digest of the planner's hints.
 fn hints(record: &Record) -> Option<String> {
     let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
     parameters["hints"].as_str().map(str::to_owned)
 }
 
-/// The planner that broke off left a verified plan behind.
+/// Whether a planner that was cut short left a verified plan.
 pub(crate) const fn left_a_plan(record: &Record) -> bool {
     let broke_off = matches!(
         record.status,
@@ -122,7 +122,7 @@ fn coarse(record: &Record) -> &'static str {
     }
 }
 
-/// One cell in full.
+/// All facts of one cell.
 pub(crate) fn card(record: &Record) -> String {
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let mut lines = vec![
@@ -151,7 +151,7 @@ pub(crate) fn card(record: &Record) -> String {
     lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()
 }
 
-/// Which plans the bound speaks of, where that makes a difference.
+/// The scope of the bound in words, if it makes a difference.
 fn scope(record: &Record) -> &'static str {
     match record.bound_scope {
         Scope::NoHandOver if record.relaxed_load != record.load => ", of plans without hand-overs",
@@ -170,7 +170,7 @@ fn status(record: &Record) -> String {
     text
 }
 
-/// Cells of one trace side by side, lowest first.
+/// A table of cells of one trace, lowest first.
 pub(crate) fn comparison(records: &[Record]) -> String {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| {

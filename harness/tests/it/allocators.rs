@@ -1,4 +1,4 @@
-//! What real pools were seen to reserve, and what ours reserve on the same requests.
+//! Compares our pools with real ones: bytes reserved for the same requests.
 
 use crate::common::{json, run, write};
 use planlab_dsa::{Simulated, Step, Usage};
@@ -48,7 +48,7 @@ fn the_cupy_pool_holds_what_the_real_one_holds_after_a_whole_process() {
     }
 }
 
-/// Bytes reserved after five propagations: an independent prototype of each pool's rules.
+/// Bytes reserved after five propagations, by an independent prototype of each pool's rules.
 const PROPAGATIONS: [(&str, [u64; 5]); 7] = [
     ("chainer/alexnet/infer/b1", [25_165_824, 19_922_944, 10_622_464, 16_281_600, 20_328_448]),
     ("chainer/googlenet/infer/b1", [25_165_824, 15_728_640, 13_808_128, 36_311_040, 32_399_360]),
@@ -137,14 +137,14 @@ fn sentences_of_other_lengths_are_planned_anew_and_served_soundly() {
         );
     }
     let replay = memory.replay();
-    // Sentences that are longer than all before them are planned anew; shorter ones are not.
+    // A sentence longer than all before it causes a new plan; a shorter one does not.
     assert!((2..=4).contains(&replay.plans) && replay.planned > 7 * replay.pooled, "{replay:?}");
     assert!(replay.planning > std::time::Duration::ZERO, "{replay:?}");
 }
 
 #[test]
 fn the_scan_of_a_propagation_is_as_long_as_that_of_the_real_pool() {
-    // Millions of bins in a steady iteration; the real pool took 296 ms for it, and 0.35 ms for AlexNet's.
+    // A steady iteration examines millions of bins; the real pool took 296 ms for it, and 0.35 ms for AlexNet's.
     for (workload, least, most) in [
         ("chainer/inception-resnet-v2/train/b32", 38_350_000, 38_450_000),
         ("chainer/alexnet/infer/b1", 1, 100_000),

@@ -1,8 +1,8 @@
-//! What approximations guarantee, on every recorded net and every synthetic family.
+//! Checks the guarantees of approximations on every recorded net and every synthetic family.
 //!
-//! `gergov` claims a ratio. `boxing` claims none; what its construction promises is held here against figures that are
-//! computed from the instance alone: it is optimal where all sizes are one, and no higher than its first step (first
-//! fit, the largest first) can be.
+//! `gergov` claims a ratio. `boxing` claims none, so the promises of its construction are tested against figures
+//! computed from the instance alone. It is optimal if all sizes are equal, and never above the limit of its first step
+//! (first fit, the largest first).
 
 use std::cmp::Reverse;
 
@@ -53,7 +53,7 @@ fn three_times_the_load_holds_on_every_family() {
     }
 }
 
-/// Recorded nets of up to so many buffers are looked at buffer by buffer.
+/// The most buffers of a recorded net that is checked buffer by buffer.
 const MOST_BUFFERS: usize = 1_000;
 /// Units of work for each buffer: enough for the first step and some rounds of boxing.
 const WORK_PER_BUFFER: u64 = 1_000;
@@ -65,9 +65,9 @@ fn largest_first(instance: &Instance) -> Vec<&Buffer> {
     order
 }
 
-/// What first fit in that order cannot pass, whatever it does. Each buffer meets only buffers that are at least as
-/// large. A gap below it is smaller than it, and so smaller than the block above the gap: its offset is less than
-/// twice what it meets. Holds where sizes are multiples of the alignments.
+/// A height that first fit in that order never exceeds. Each buffer meets only buffers that are at least as large. A
+/// gap below it is smaller than it, and so smaller than the block above the gap: its offset is less than twice the size
+/// of what it meets. This holds if sizes are multiples of the alignments.
 fn ceiling(instance: &Instance) -> u64 {
     let order = largest_first(instance);
     let end = |(at, buffer): (usize, &&Buffer)| {
@@ -100,7 +100,7 @@ fn check_boxing(workload: &str, instance: &Instance) {
     let work = WORK_PER_BUFFER * (10 + instance.len() as u64);
     let (height, ceiling) = (height_of_boxing(workload, instance, Some(work)), ceiling(instance));
     assert!(height <= ceiling, "{workload}: {height} is more than the first step can be, {ceiling}");
-    // Of one size, it ends by itself.
+    // With equal sizes, the search ends by itself.
     let alike = alike(instance);
     let height = height_of_boxing(workload, &alike, None);
     assert_eq!(height, alike.load().bytes.get(), "{workload}, all of one size");

@@ -140,7 +140,7 @@ fn a_plan_that_lies_is_exit_code_4_with_buffers_and_steps() {
     assert_eq!(found["steps"], serde_json::json!([2, 4]));
     write(folder.path(), "p.csv", plan("0", "8"));
     assert_eq!(json(folder.path(), &["verify", "t.csv", "p.csv"], 0)["height"], 16);
-    // One row too few: the plan is of another trace.
+    // One row too few: the plan belongs to another trace.
     write(folder.path(), "p.csv", "# planlab: plan\nid,lower,upper,size,offset\na,0,4,8,0\n");
     let output = planlab(folder.path()).args(["verify", "t.csv", "p.csv"]).output().expect("the binary runs");
     assert!(matches!(output.status.code(), Some(2 | 4)), "{output:?}");
@@ -194,7 +194,7 @@ fn names_of_a_suite_that_stand_for_nothing_are_refused() {
     assert!(
         suite(group, &["--planner", "bump", "--planner", "best-fit"], 0).contains("does not run `best-fit`")
     );
-    // Instances that nobody gave may be named.
+    // A suite may name instances that are not available.
     suite(&group.replace("chainer/alexnet/infer/b1", "minimalloc/*"), &[], 0);
 }
 
@@ -202,7 +202,7 @@ fn names_of_a_suite_that_stand_for_nothing_are_refused() {
 fn embedded_suites_name_what_there_is() {
     let folder = tempdir().expect("a folder");
     for name in ["all", "exact", "public", "recorded", "scale", "seeds", "smoke", "synthetic"] {
-        // No instance is read: a planner that no suite has is refused once all names were looked at.
+        // No instance is read: an unknown planner is refused once all names were checked.
         let words =
             ["bench", "--suite", name, "--planner", "mxnet-sharing/published", "--dry-run", "--out", "none"];
         let output = planlab(folder.path()).args(words).output().expect("the binary runs");

@@ -60,7 +60,7 @@ fn what_is_missing_alone_is_played_and_shards_share_it() {
     assert_eq!(listed.matches("  allocator ").count(), 3, "{listed}");
     let (_, stderr) = bench(&["--out", "store", "--workload", "chainer/alexnet/process/b32"]);
     assert!(stderr.contains("1 rows of online allocators, 1 played now"), "{stderr}");
-    // Planners that are named are all that is asked for.
+    // If planners are named, only those run.
     let (_, stderr) = bench(&["--out", "other", "--planner", "best-fit"]);
     assert!(!stderr.contains("online allocators"), "{stderr}");
 

@@ -1,4 +1,4 @@
-//! `bound`: what is proved above the load, its limits, and that a signal leaves what was had.
+//! `bound`: proofs above the load, limits, and the result so far after a signal.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn the_time_limit_and_a_signal_leave_what_was_had() {
     let pid = child.id().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
     let output = child.wait_with_output().expect("it ends");
-    // It may have been done before the signal came.
+    // It may have ended before the signal came.
     assert!(!sent.success() || matches!(output.status.code(), Some(130 | 0)), "{:?}", output.status);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
     assert!(object["bound"].as_u64() >= object["load"].as_u64());

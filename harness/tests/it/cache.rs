@@ -1,4 +1,4 @@
-//! `plan --cache`: a plan is made once for all batch sizes of which all sizes are multiples.
+//! `plan --cache`: one plan serves all batch sizes whose buffer sizes are in proportion.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn one_plan_is_enough_for_all_batch_sizes() {
         run(folder.path(), &["verify", trace, "p.csv"], 0);
     }
     assert_eq!(files(folder.path()).len(), 1);
-    // Another planner has its own.
+    // Another planner has a plan of its own.
     assert_eq!(plan(folder.path(), "b1.csv", &["--planner", "best-fit"])["cached"], false);
     assert_eq!(files(folder.path()).len(), 2);
     let (text, _) = run(folder.path(), &["plan", "b2.csv", "--cache", "kept"], 0);

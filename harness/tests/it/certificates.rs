@@ -1,4 +1,4 @@
-//! `bound --certificate` and `verify --certificate`: what is proved, what is not, and what is refused.
+//! `bound --certificate` and `verify --certificate`: proofs, missing proofs and refusals.
 
 use std::fs;
 use std::path::Path;
@@ -37,8 +37,8 @@ fn a_capacity_below_the_optimum_is_certified_and_checked() {
     assert_eq!(serde_json::from_str::<Value>(&text).expect("one object"), read(folder.path(), "c.json"));
 }
 
-/// Even sizes that fill all room but a byte, which is pinned at an odd offset: there is no plan of the load's
-/// height, but a search has to try all ways to fill the room below.
+/// Even sizes that fill all room except one byte, which is pinned at an odd offset. No plan has the load's height, but
+/// a search has to try all ways to fill the room below.
 fn halves() -> String {
     let sizes: Vec<u64> = (0..40).map(|at| 2_000 + 2 * (at * at * 7 % 997)).collect();
     let pin = sizes[..20].iter().sum::<u64>() + 1;

@@ -1,4 +1,4 @@
-//! Damaged stores: losses are reported, rows and plans are made again where possible, and there is always a way out.
+//! Damaged stores: losses are reported, rows and plans are made again if possible, and every store can be repaired.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn a_shard_that_is_gone_is_told_by_every_reader() {
     }
     let told = bench(folder.path(), &[], 0);
     assert!(told.contains(&lost) && told.contains("4 run now"), "{told}");
-    // The rows are there again; the way to hear no more of it is named.
+    // The rows exist again, and the message names the way to silence it.
     let (_, told) = run(folder.path(), &["report", "store", "-o", "pages"], 3);
     assert!(
         told.contains("`planlab bench` makes") && told.contains("`planlab audit --repair` stops"),
@@ -120,7 +120,7 @@ fn a_flipped_byte_in_a_journal_has_a_way_out() {
     for file in ["journal.jsonl", "replays.jsonl"] {
         let bytes = fs::read(path.join(file)).expect("there");
         let first = bytes.iter().position(|&byte| byte == b'\n').expect("lines");
-        // In the first line, and in the last, which is whole.
+        // In the first line, and in the last, which is complete.
         for at in [first / 2, bytes.len() - 3] {
             flip(&path.join(file), at);
             for words in [vec!["audit", "copy"], vec!["report", "copy", "-o", "pages"]] {
@@ -148,7 +148,7 @@ fn what_is_left_without_its_rows_is_still_a_store() {
     let (text, _) = run(folder.path(), &["audit", "store"], 3);
     assert!(text.contains("4 rows with it"), "{text}");
     run(folder.path(), &["audit", "store", "--repair"], 3);
-    // The manifest names nothing now.
+    // The manifest names no shard now.
     let (text, _) = run(folder.path(), &["audit", "store"], 3);
     assert!(text.contains("but no rows; the rows are lost or were set aside"), "{text}");
     assert!(bench(folder.path(), &[], 0).contains("4 run now"));
@@ -189,7 +189,7 @@ fn the_last_byte_of_a_journal_is_not_lost_in_silence() {
     flip(&path, whole.len() - 1);
     let (_, told) = run(folder.path(), &["audit", "store"], 2);
     assert!(told.contains("replays.jsonl:2: the row ends with another byte"), "{told}");
-    // A line that was cut short.
+    // A truncated line.
     fs::write(&path, &whole[..whole.len() - 5]).expect("writes");
     let (text, _) = run(folder.path(), &["audit", "store"], 3);
     assert!(text.contains("replays.jsonl:2: the last line was cut short"), "{text}");
@@ -237,7 +237,7 @@ fn json_names_the_shards_that_are_gone() {
     }
 }
 
-/// Verbs that read a folder of results, and end with 3 where a shard is gone.
+/// Verbs that read a folder of results, and end with 3 if a shard is missing.
 const READERS: [&str; 5] = ["report", "merge", "scale", "ratios", "diff"];
 
 fn words<'a>(verb: &'a str, out: &'a str) -> Vec<&'a str> {
@@ -255,7 +255,7 @@ fn a_damaged_file_is_an_error_and_no_panic() {
     run(folder.path(), &words, 0);
     let path = files(folder.path(), "instances").remove(0);
     let whole = fs::read(&path).expect("reads");
-    // Around here the file says where its columns are: some of these bytes make the library that reads it panic.
+    // These bytes describe where the columns are. Some damage here makes the reading library panic.
     for at in whole.len() * 54 / 100..whole.len() * 56 / 100 {
         flip(&path, at);
         let output = common::planlab(folder.path()).args(["audit", "store"]).output().expect("runs");

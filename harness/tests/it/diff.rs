@@ -1,4 +1,4 @@
-//! `diff` and `scale` on the binary: exit codes, refusals, turns of two builds, a change that is certain.
+//! `diff` and `scale` on the binary: exit codes, refusals, turns of two builds, a certain change.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn copy(folder: &Path, change: impl Fn(&mut Record)) {
     Store::open(folder.join("b")).expect("opens").append_all(&rows).expect("appends");
 }
 
-/// Rows that are of another planner's version, as those of another build are.
+/// Gives a row another planner version, as another build would.
 fn other_build(row: &mut Record) {
     row.planner_version = "another".to_owned();
     row.cell = format!("{}-another", row.cell);
@@ -141,7 +141,7 @@ fn two_benches_of_one_build_have_no_verdict() {
     assert!(same["remarks"].to_string().contains("one side was measured after the other"), "{same}");
 }
 
-/// Writes a script `b.sh` that does what a line of shell says and then what this build does; gives this build.
+/// Writes a script `b.sh` that runs a line of shell and then this build; returns the path of this build.
 fn other_build_of(folder: &Path, line: &str) -> String {
     let binary = assert_cmd::cargo::cargo_bin("planlab").display().to_string();
     write(folder, "b.sh", format!("#!/bin/sh\nbinary={binary}\n{line}\nexec $binary \"$@\"\n"));
@@ -170,7 +170,7 @@ fn a_proof_that_the_other_side_refutes_has_an_exit_code_of_its_own() {
 #[test]
 fn builds_that_differ_run_what_both_have() {
     let folder = tempdir().expect("a folder");
-    // A build that has another name for a planner, and no workload of 100 buffers.
+    // A build with another name for a planner, and without a workload of 100 buffers.
     let rename = "s#\"key\":\"first-fit/end\"#\"key\":\"first-fit/old\"#";
     let binary = other_build_of(
         folder.path(),
@@ -236,7 +236,7 @@ fn two_builds_are_measured_in_turns() {
         assert_eq!(rows.len(), 6, "{side}");
         assert!(rows.iter().all(|row| row.lane == Lane::Timing && row.status.is_answer()));
     }
-    // The order turns: on one workload A begins, then B, then A.
+    // The order alternates: on one workload A begins, then B, then A.
     let started = |side: &str, repetition: u32| {
         let rows = read_records(folder.path().join("turns-of-two").join(side)).expect("rows");
         let row = rows.iter().find(|row| row.buffers == 10 && row.repetition == repetition).expect("a row");
@@ -244,7 +244,7 @@ fn two_builds_are_measured_in_turns() {
     };
     let a_first: Vec<bool> = (0..3).map(|at| started("a", at) < started("b", at)).collect();
     assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
-    // The rows are those of these turns: others would not have been measured in turns with them.
+    // The folder has the rows of these turns; other turns were not measured with them.
     let (_, told) = run(folder.path(), &words, 2);
     assert!(told.contains("turns-of-two: it has the results of other turns"), "{told}");
     let (_, told) =

@@ -1,4 +1,4 @@
-//! External planners: honest, lying, hanging, crashing and missing ones; each is a row, and none harms another.
+//! External planners: honest, lying, hanging, crashing and missing ones. Each has a row, and none harms another.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ fn a_plan_is_verified_and_times_are_the_process_s() {
     for more in [&[][..], &["--in-process"]] {
         let row = plan(folder.path(), "stack", more, 0);
         assert_eq!((row["height"].as_u64(), row["load"].as_u64()), (Some(176), Some(112)), "{row}");
-        // Its bound equals its height, and proves nothing.
+        // Its bound equals its height but proves nothing.
         assert_eq!((row["status"].as_str(), row["bound"].as_u64()), (Some("feasible"), Some(112)), "{row}");
         assert_eq!(row["reported_seconds"].as_f64(), Some(1.25));
         let seconds = row["seconds"].as_f64().expect("a time");
@@ -150,12 +150,12 @@ fn capacity_and_threads_are_told() {
     let folder = folder();
     let told = || std::fs::read_to_string(folder.path().join("told")).expect("told").trim().to_owned();
     plan(folder.path(), "tell", &["--threads", "1"], 0);
-    // Without a capacity, what our own quick planners reach: here the load.
+    // Without a capacity, the program gets what our own quick planners reach: here the load.
     assert_eq!(told(), "112 1");
     let row = plan(folder.path(), "tell", &["--capacity", "200", "--threads", "2"], 0);
     assert_eq!(told(), "200 2");
     assert_eq!((row["stop"].as_str(), row["threads"].as_u64()), (Some("target-reached"), Some(2)), "{row}");
-    // A plan that does not fit is no answer; a capacity below the load needs no program.
+    // A plan that does not fit is not an answer; a capacity below the load needs no program.
     assert_eq!(plan(folder.path(), "tell", &["--capacity", "150"], 3)["status"], "unknown");
     assert_eq!(plan(folder.path(), "tell", &["--capacity", "100"], 3)["status"], "infeasible");
 }
@@ -167,8 +167,8 @@ fn what_it_does_not_honour_is_refused() {
     assert_eq!(plan(folder.path(), "stack", &[], 3)["detail"], "unsupported");
 }
 
-/// The CP-SAT script, where OR-Tools is there: `harness/external/setup-cp-sat` puts it there, or the variable
-/// `PLANLAB_CP_SAT_PYTHON` names a Python that has it.
+/// Runs the CP-SAT script if OR-Tools is installed: by `harness/external/setup-cp-sat`, or in the Python that
+/// `PLANLAB_CP_SAT_PYTHON` names.
 #[test]
 fn cp_sat_reaches_a_small_optimum_with_pins_and_alignment() {
     let external = Path::new(env!("CARGO_MANIFEST_DIR")).join("external");
@@ -182,7 +182,7 @@ fn cp_sat_reaches_a_small_optimum_with_pins_and_alignment() {
     let script = external.join("cp_sat.py").display().to_string();
     let file = file.replace("venv/bin/python", &python.display().to_string()).replace("cp_sat.py", &script);
     write(folder.path(), "planners.toml", file);
-    // Beside the pin at 96 there are 96 bytes below: either `a` or `c` lies there, and `a` at a multiple of 64.
+    // Below the pin at 96 there are 96 bytes: either `a` or `c` lies there, and `a` lies at a multiple of 64.
     let trace =
         "id,lower,upper,size,alignment,offset\np,0,9,32,1,96\na,0,4,80,64,\nb,4,9,96,1,\nc,0,4,64,1,\n";
     write(folder.path(), "trace.csv", trace);
@@ -345,7 +345,7 @@ fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
     assert_eq!(said(), "version unknown");
     let pids = std::fs::read_to_string(folder.path().join("pids")).expect("it was started");
     let is_alive = |pid: &str| {
-        // One that nobody has waited for yet is dead all the same.
+        // A zombie counts as dead.
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
@@ -373,7 +373,7 @@ fn versions_are_asked_all_at_once_and_an_unknown_one_is_left_out() {
         let of = |(key, _): &(&str, &str)| find(&format!("external/{key}")).expect("it is listed");
         (versions.iter().map(of).collect::<Vec<_>>(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    // Each waits until the other is asked.
+    // Each waits until the other was started.
     let waits = |own: &str, other: &str| {
         let script = format!("touch {own}; until [ -e {other} ]; do sleep 0.02; done; echo {own}");
         format!("version = [\"sh\", \"-c\", \"{script}\"]")

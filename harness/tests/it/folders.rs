@@ -1,5 +1,5 @@
-//! Nobody's files are removed or written over: folders that a verb owns, places that are tried before the work,
-//! and what interrupted and killed runs leave.
+//! No foreign files are removed or overwritten: folders that a verb owns, places that are tried before the work, and
+//! leftovers of interrupted and killed runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn with_store() -> TempDir {
     folder
 }
 
-/// The files of a folder and of those in it, with their content.
+/// The files of a folder and its subfolders, with their content.
 fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).expect("readable").filter_map(Result::ok) {
@@ -36,14 +36,14 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// What has a hidden name.
+/// The files with hidden names.
 fn hidden(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("readable").filter_map(Result::ok);
     let paths = entries.map(|entry| entry.path());
     paths.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.')).collect()
 }
 
-/// Runs what is to be refused; nothing may change, and the message names `named`.
+/// Runs a command that must be refused: nothing may change, and the message names `named`.
 fn refused(folder: &Path, words: &[&str], named: &str) {
     let before = content(folder);
     let (stdout, stderr) = run(folder, words, 2);
@@ -272,7 +272,7 @@ fn what_was_found_is_told_though_the_disk_is_full() {
 struct Started(Child);
 
 impl Started {
-    /// Sends a signal and gives the exit code. Standard input stays open, or the verb would go on.
+    /// Sends a signal and returns the exit code. Standard input stays open, or the verb would continue.
     fn end_by(&mut self, signal: Signal) -> Option<i32> {
         let _stdin = self.0.stdin.take();
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).expect("a process");
@@ -288,8 +288,8 @@ impl Drop for Started {
     }
 }
 
-/// Starts what waits for its input: standard input stays open, and the folder `stuck` has a journal that is a
-/// pipe without a writer.
+/// Starts a command that waits for its input: standard input stays open, and the journal in `stuck` is a pipe without a
+/// writer.
 fn start(folder: &Path, words: &[&str]) -> Started {
     let child = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
         .current_dir(folder)
@@ -311,7 +311,7 @@ fn stuck() -> TempDir {
     folder
 }
 
-/// Whether it listens to signals.
+/// Whether the process listens for signals.
 fn listens(child: &Started) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.0.id())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -385,7 +385,7 @@ fn the_recipes_find_the_binary_where_cargo_puts_it() {
     for built in ["release", "gpu/release"] {
         fs::create_dir_all(elsewhere.join(built)).expect("writable");
     }
-    // Stands for cargo: it builds nothing, and says where its target folder is.
+    // A stand-in for cargo: it builds nothing, and prints its target folder.
     let cargo = format!(
         "#!/bin/sh\ncase $1 in metadata) echo '{{\"target_directory\":\"{}\"}}';; esac\n",
         elsewhere.display()
@@ -415,7 +415,7 @@ fn the_recipes_find_the_binary_where_cargo_puts_it() {
             .output()
             .expect("bash runs");
         let told = String::from_utf8_lossy(&output.stderr);
-        // The script that looks for a planted overlap shows what the binary said.
+        // The script that checks a planted overlap prints the binary's output.
         assert!(told.contains("ran replay"), "{script}: {told}");
     }
 }

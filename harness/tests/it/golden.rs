@@ -1,5 +1,5 @@
-//! Heights of every planner but the exact ones on small workloads, searches under a limit on their work, and what
-//! planners refuse; changed only by `just bless`, with a line in the CHANGELOG.
+//! Checks heights of all but the exact planners on small workloads (searches with a work limit), and what planners
+//! refuse. The tables change only by `just bless`, with a line in the CHANGELOG.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ const WORKLOADS: [&str; 12] = [
     "synthetic/guillotine/n200/s1",
 ];
 
-/// Units of work of a search.
+/// The work limit of a search.
 const SEARCH_WORK: u64 = 300_000;
 
 fn heights() -> String {
@@ -41,7 +41,7 @@ fn heights() -> String {
             {
                 continue;
             }
-            // A search goes on until it is stopped.
+            // A search runs until it is stopped.
             let work = descriptor.randomized.then_some(SEARCH_WORK);
             let outcome = execute(&*planner, instance, Budget { work, ..Budget::default() }, 0);
             let height = outcome.height().map_or("-".to_owned(), |height| height.to_string());
@@ -52,7 +52,7 @@ fn heights() -> String {
     table
 }
 
-/// Which planners refuse several arenas, and pairs that are to be kept apart.
+/// Which planners refuse several arenas, and pairs to keep apart.
 fn refusals() -> String {
     let buffer = |arena: u16| {
         let live = LiveRange::new(0, 2).expect("not empty");
@@ -73,7 +73,7 @@ fn refusals() -> String {
     table
 }
 
-/// Holds a table to the blessed one. Rows of a planner that has none there are new, and no failure.
+/// Compares a table with the blessed one. Rows of a planner without blessed rows are new and do not fail.
 fn check(file: &str, found: &str, planner: fn(&str) -> Option<&str>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     if std::env::var_os("PLANLAB_BLESS").is_some() {
@@ -83,7 +83,7 @@ fn check(file: &str, found: &str, planner: fn(&str) -> Option<&str>) {
     let blessed = std::fs::read_to_string(&path).expect("run `just bless` once");
     let known: BTreeSet<Option<&str>> = blessed.lines().map(planner).collect();
     let there: BTreeSet<Option<&str>> = found.lines().map(planner).collect();
-    // A lean build has no solvers of other projects.
+    // A lean build lacks the solvers of other projects.
     let is_optional = |line: &&str| ["mip/", "cp/"].iter().any(|family| line.starts_with(family));
     let found: Vec<&str> = found.lines().filter(|line| known.contains(&planner(line))).collect();
     let expected = blessed.lines().filter(|line| there.contains(&planner(line)) || !is_optional(line));

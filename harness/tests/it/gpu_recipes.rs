@@ -1,4 +1,4 @@
-//! The recipes for GPUs, in a folder as it is packed for one: no checkout, no cargo, no network, and a simulated device.
+//! Runs the recipes for GPUs in a packed folder: without checkout, cargo and network, on a simulated device.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,7 @@ use planlab_workloads::Catalog;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::{TempDir, tempdir};
 
-/// Rows of the whole record of a simulated device.
+/// The number of rows in the whole record of a simulated device.
 const ROWS: usize = 43;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts");
@@ -32,14 +32,14 @@ fn own_binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_planlab"))
 }
 
-/// A recipe that finds nothing but the programs of a bare machine.
+/// A recipe that finds only the programs of a bare machine.
 fn recipe(folder: &Path, name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(folder.join(name));
     command.args(arguments).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
     command
 }
 
-/// The exit code of a recipe, and all that it said.
+/// The exit code and the whole output of a recipe.
 fn run(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().expect("bash runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -54,7 +54,7 @@ fn assemble(folder: &Path) -> (Option<i32>, String) {
     run(recipe(folder, "replay-gpu", &["simulated-cuda"]).env("ASSEMBLE", "1"))
 }
 
-/// A file of the one record that there is.
+/// A file of the only record.
 fn of_record(folder: &Path, file: &str) -> String {
     let records = fs::read_dir(folder.join("records")).expect("records");
     let records: Vec<_> = records.map(|entry| entry.expect("readable").path()).collect();
@@ -104,7 +104,7 @@ fn the_record_survives_ten_kills() {
         child.wait().expect("it ends");
         if kill % 3 == 2 && store.exists() && folder.join("store-replay-simulated-cuda.tar").exists() {
             fs::remove_dir_all(&store).expect("removes");
-            // The archive is as of the last end of a step.
+            // The archive has the state of the last finished step.
             seen = 0;
         }
         let (code, says) = assemble(folder);
@@ -164,7 +164,7 @@ fn a_step_that_fails_twice_is_missing_and_nothing_else() {
 #[test]
 fn a_step_that_takes_too_long_keeps_the_processes_that_ended() {
     let folder = tempdir().expect("a folder");
-    // 124 is how `timeout` ends. One step is stopped before it has any row, one in its second process.
+    // `timeout` ends with 124. One step is stopped before it has any row, one in its second process.
     let binary = stand_in(
         folder.path(),
         r#"case "$*" in

@@ -1,4 +1,4 @@
-//! Nets and graph files on the command line: `model`, `graph`, `sweep`, and graphs where a trace is asked for.
+//! Nets and graph files on the command line: `model`, `graph`, `sweep`, and graphs in place of traces.
 
 use std::num::NonZeroUsize;
 
@@ -37,7 +37,7 @@ fn models_under_chainers_rules_are_the_recorded_propagations() {
             let trace = catalog.load(&format!("chainer/{net}/{mode}/b{batch}")).expect("recorded");
             let recorded = (trace.instance.len() as u64, trace.instance.load().bytes.get());
             assert_eq!((number(&made["buffers"]), number(&made["load"])), recorded, "{net} {mode} b{batch}");
-            // The very instance, but for the order of frees between two requests: `workloads/tests/it/models.rs`.
+            // The same instance, except for the order of frees between two requests: `workloads/tests/it/models.rs`.
             let made = catalog.load(&format!("model/{net}/{mode}/b{batch}/chainer")).expect("by rule");
             assert_eq!(made.instance.total(), trace.instance.total(), "{net} {mode} b{batch}");
         }
@@ -107,7 +107,7 @@ fn a_better_order_and_safety_in_all_orders() {
             let mut all = rows["rows"].as_array().expect("rows").iter();
             all.find(|row| row["workload"] == workload).map_or(0, |row| number(&row["n"]))
         };
-        // Four means and the offsets; a search that found the same problem as another has a row all the same.
+        // Four means and the offsets. A search that found the same problem as another has its own row.
         assert_eq!(count("graph/g/b1"), 5, "{rows}");
         for question in ["order-greedy", "order-local-search", "order-exact", "safe-pairs", "safe-ranges"] {
             assert_eq!(count(&format!("graph/g/b1/{question}")), 1, "{question}: {rows}");
@@ -118,7 +118,7 @@ fn a_better_order_and_safety_in_all_orders() {
 #[test]
 fn streams_and_keys_are_taken_as_they_are() {
     let folder = tempdir().expect("a folder");
-    // Both branches on one stream, the join on another: one legal order, in which every plan holds.
+    // Both branches on one stream, the join on another: there is one legal order, in which every plan is valid.
     let streams = BRANCHES.replace("{\"op\":\"j\",", "{\"op\":\"j\",\"stream\":1,");
     write(folder.path(), "g.jsonl", streams);
     let found = json(folder.path(), &["graph", "g.jsonl", "--planner", "best-fit-gap/size"], 0);
@@ -197,7 +197,7 @@ fn a_sweep_has_allocators_parameters_and_a_store() {
             "{point}"
         );
     }
-    // A momentum is one more number for each parameter than plain descent keeps, Adam's moments are two.
+    // For each parameter a momentum keeps one number more than plain descent, Adam two.
     let kept = |optimizer: &str| number(&sweep(&["--optimizer", optimizer])["kept"]);
     let parameters = number(&json(folder.path(), &["model", "squeezenet1-1"], 0)["parameters"]);
     let kept = ["sgd", "momentum", "adam"].map(kept);
@@ -222,7 +222,7 @@ fn a_graph_file_grows_from_the_batch_that_it_was_made_for() {
         number(&found["points"][0]["bytes"]["load"])
     };
     assert_eq!([load("1", "1"), load("6", "2"), load("1", "2"), load("1", "32")], [576, 1728, 288, 18]);
-    // External tensors stay, and are kept beside the plan.
+    // External tensors do not scale, and are kept beside the plan.
     let external = BRANCHES.replace("\"x\",\"bytes\":64", "\"x\",\"external\":true,\"bytes\":64");
     write(folder.path(), "e.jsonl", external);
     let found = json(folder.path(), &["sweep", "e.jsonl", "--batch", "3", "--planner", "bump"], 0);

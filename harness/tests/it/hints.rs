@@ -6,7 +6,7 @@ use crate::common::{self, json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// `x` above `z`: as high as the load, but not what any planner comes to by itself.
+/// `x` above `z`: as high as the load, but no planner finds this plan by itself.
 const HINTED: &str = "id,lower,upper,size,hint\nx,0,3,4096,4096\ny,1,2,1024,0\nz,2,5,4096,0\n";
 const PLAIN: &str = "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\n";
 const START: &str =
@@ -62,7 +62,7 @@ fn an_old_plan_is_a_start() {
         let (same, _) = plan(folder.path(), "hinted.csv", planner, &[]);
         assert_eq!(row["hints"], same["hints"], "the same offsets");
     }
-    // It takes the place of the column.
+    // It replaces the column.
     write(folder.path(), "low.csv", START.replace("x,0,3,4096,4096", "x,0,3,4096,8192"));
     let (row, _) = plan(folder.path(), "hinted.csv", "exact", &["--start", "low.csv"]);
     assert_ne!(row["hints"], plan(folder.path(), "hinted.csv", "exact", &[]).0["hints"]);

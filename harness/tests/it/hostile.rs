@@ -1,4 +1,4 @@
-//! Online allocators on real memory of which every byte is checked, under callers that do what they like.
+//! Online allocators under arbitrary callers, on real memory whose every byte is checked.
 
 use planlab_dsa::testing::{AllocatorCall, allocator_calls};
 use planlab_dsa::{Address, Bytes};
@@ -6,7 +6,7 @@ use planlab_replay::host::{Fault, Guarded, HostBacking};
 use planlab_solvers::online::{Entry, allocator, registry};
 use proptest::prelude::*;
 
-/// Larger requests are made smaller: every byte of them is written.
+/// Larger requests are cut to this size, because every byte is written.
 const LARGEST: u64 = 200_000;
 
 struct Caller {
@@ -53,12 +53,12 @@ impl Caller {
     }
 }
 
-/// Makes the calls again and again, so that what plans from one propagation serves the next from its plan.
+/// Repeats the calls, so that an allocator that plans serves the next propagation from its plan.
 fn abuse(entry: &Entry, calls: &[AllocatorCall], turns: usize) -> Result<(), Fault> {
     let memory = Guarded::new(HostBacking::new(), |backing| entry.build(backing));
     let mut caller = Caller { memory, freed: Vec::new() };
     for turn in 0..turns {
-        // Each turn leaves other calls out.
+        // Each turn leaves out other calls.
         let calls = calls.iter().enumerate().filter(|(at, _)| turn == 0 || (at + turn) % 7 != 0);
         for (_, &call) in calls {
             caller.call(call)?;

@@ -1,4 +1,5 @@
-//! Inputs without an end, ids that look like comments, events with demands: none is swallowed, none swallows the machine.
+//! Endless inputs, ids that look like comments, events with demands: none is dropped silently, none exhausts the
+//! machine.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -148,7 +149,7 @@ fn a_terminal_is_told_nothing_that_it_obeys() {
     }
     let (stdout, _) = run(folder.path(), &["plan", name], 0);
     assert!(stdout.contains("t\\u{1b}[2J.csv"), "{stdout}");
-    // A file keeps its ids, on stdout as well.
+    // A file keeps its ids, even on stdout.
     let output = planlab(folder.path()).args(["plan", name, "-o", "-"]).output().expect("the binary runs");
     let plan = String::from_utf8(output.stdout).expect("text");
     assert!(plan.contains("\na\x1b[31m,0,2,64,") && plan.contains("\nb\u{9b}2J,1,3,32,"), "{plan:?}");

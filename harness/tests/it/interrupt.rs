@@ -1,4 +1,4 @@
-//! Ctrl-C: the best plan and the bound so far are told and written, exit code 130.
+//! Ctrl-C: the best plan and bound so far are printed and written, with exit code 130.
 
 use std::io::Read;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
         .expect("the binary runs")
 }
 
-/// Interrupts; not before the process has begun to listen, which is the first thing that it does.
+/// Interrupts a process once it has begun to listen, which is the first thing that it does.
 fn interrupt(child: &Child) {
     let listens = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -38,7 +38,7 @@ fn interrupt(child: &Child) {
     kill_process(pid, Signal::INT).expect("it runs");
 }
 
-/// Waits; gives exit code, stdout and stderr.
+/// Waits for the end; returns exit code, stdout and stderr.
 fn end(mut child: Child) -> (Option<i32>, String, String) {
     let patience = Instant::now() + Duration::from_secs(30);
     while child.try_wait().expect("it is ours").is_none() {
@@ -51,7 +51,7 @@ fn end(mut child: Child) -> (Option<i32>, String, String) {
     (child.wait().expect("ended").code(), stdout, stderr)
 }
 
-/// Interrupts a plan after `wait`, and checks what is left of it.
+/// Interrupts a plan after `wait`, and checks its results.
 fn interrupted_plan(planner: &str, workload: &str, wait: Duration) -> (Value, bool) {
     let folder = tempdir().expect("a folder");
     let all = ["plan", workload, "--planner", planner, "--time-limit", "60s", "--json", "-o", "plan.csv"];
@@ -81,7 +81,7 @@ fn a_planner_that_hangs_leaves_the_plan_that_it_had() {
 
 #[test]
 fn at_any_moment_there_is_an_answer() {
-    // Quadratic on a hundred thousand buffers: it runs for minutes and has no plan before the end.
+    // Quadratic on a hundred thousand buffers: it runs for minutes and has no plan until the end.
     for wait in [0, 50, 400, 2000] {
         let wait = Duration::from_millis(wait);
         interrupted_plan("best-fit/reference", "synthetic/uniform/n100000/s0", wait);
@@ -101,7 +101,7 @@ fn a_comparison_that_is_cut_short_says_so() {
         let (code, stdout, stderr) = end(child);
         assert_eq!(code, Some(130), "{stdout}{stderr}");
     }
-    // At many moments, some of them between two planners; the last one never ends.
+    // At many moments, some between two planners; the last planner never ends.
     for wait in (300..2000).step_by(250) {
         let planners = ["--planner", "first-fit/*", "--planner", "best-fit*", "--planner", "saboteur/hang"];
         let child =

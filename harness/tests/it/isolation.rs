@@ -1,4 +1,4 @@
-//! Saboteurs: each is one row with the right status, and every other cell is unharmed.
+//! Saboteurs: each has one row with the right status, and no other cell is harmed.
 
 use crate::common::{children, json, json_lines, planlab, run, wait_for};
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
     let short = ["saboteur/c*", "saboteur/lie-*", "saboteur/panic", "saboteur/hang", "saboteur/overlap"];
     let honest = ["best-fit", "first-fit/*", "bump", "greedy-by-*"];
     let mut rows = bench(folder.path(), &[&short[..], &honest].concat(), "1s", 4);
-    // A busy machine takes seconds to hand out that much.
+    // A busy machine takes seconds to provide this much memory.
     rows.extend(bench(folder.path(), &["saboteur/eat-memory"], "60s", 3));
     for (planner, status) in [
         ("saboteur/crash", "crashed"),
@@ -53,10 +53,10 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
         assert!(["optimal", "feasible"].contains(&row["detail"].as_str().expect("a status")), "{row}");
         assert!(row["height"].as_u64() >= row["load"].as_u64(), "{row}");
     }
-    // What hung had offered a plan before; the kill did not lose it.
+    // The hung planner had offered a plan, which the kill did not lose.
     let hung = rows.iter().find(|row| row["planner"] == "saboteur/hang").expect("a row");
     assert!(hung["height"].as_u64() >= hung["load"].as_u64(), "{hung}");
-    // A failure is not run again, nor served as a success, unless it is asked for.
+    // A failure is not run again unless requested, and is never served as a success.
     let again = bench(folder.path(), &["saboteur/crash"], "1s", 3);
     assert_eq!(detail(&again, "saboteur/crash"), "crashed");
     let audit = json(folder.path(), &["audit", "store"], 4);

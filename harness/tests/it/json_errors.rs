@@ -1,4 +1,4 @@
-//! With `--json` an error is one JSON object on stdout: what, where, and the exit code.
+//! With `--json` an error is one JSON object on stdout: the reason, the place, and the exit code.
 
 use crate::common::{json, run, write};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn an_error_is_one_object_with_its_file_and_line() {
         (&["plan", "t.csv", "--planner", "bestfit"], None, None),
         (&["simulate", "t.csv", "--allocator", "gone"], None, None),
         (&["verify", "t.csv"], None, None),
-        // clap's own.
+        // An error of clap.
         (&["frobnicate"], None, None),
         (&[], None, None),
         (&["plan"], None, None),

@@ -53,13 +53,13 @@ fn a_scheduler_that_breaks_its_contract_costs_its_row() {
     ] {
         assert_eq!(row(&rows, scheduler)["status"], status, "{}", row(&rows, scheduler));
     }
-    // What hung had handed a schedule in before; the kill did not lose it.
+    // The hung scheduler had offered a schedule, which the kill did not lose.
     assert_eq!(row(&rows, "saboteur/hang")["seconds"], row(&rows, "swap-all")["seconds"]);
     let reason = row(&rows, "saboteur/shorten-a-copy")["reason"].as_str().expect("a reason");
     assert!(reason.contains("of `in` takes 1e-9 s"), "{reason}");
     let audit = json(folder.path(), &["audit", "store"], 4);
     assert_eq!(audit["schedules"], 6);
-    // The others are run by the next bench, and nothing again.
+    // The next bench runs only the others.
     let (rows, told) = bench(
         folder.path(),
         &["--scheduler", "saboteur/eat-memory", "--memory-limit", "512MiB", "--time-limit", "60s"],
@@ -90,7 +90,7 @@ fn a_bench_of_schedules_resumes_and_its_audit_validates_again() {
     let audit = json(folder.path(), &["audit", "store"], 0);
     assert_eq!(audit["schedules"], rows.len());
     assert_eq!(audit["findings"], serde_json::json!([]));
-    // A kept schedule that was changed, and one that is gone.
+    // A kept schedule that was changed, and a missing one.
     let mut kept: Vec<_> = fs::read_dir(folder.path().join("store/events"))
         .expect("schedules")
         .map(|entry| entry.expect("a file").path())

@@ -1,4 +1,4 @@
-//! What the paper publishes, and what its planner gives on the recorded traces.
+//! Compares the paper's published figures with its planner on the recorded traces.
 
 use crate::common::json;
 use planlab_dsa::{Budget, Bytes, Evidence, Scope, Stop, execute};
@@ -50,7 +50,7 @@ fn both_mip_planners_prove_optima_above_the_load() {
         })
         .filter(|case| {
             let honours = planlab_solvers::planner("mip/highs").expect("registered").descriptor().honours;
-            // A relaxed or aligned bound may close the gap before the solver does.
+            // A relaxed or aligned bound may close the gap before the solver.
             honours.refuses(&case.instance).is_none()
                 && planlab_dsa::initial_bound(&case.instance).of(Scope::NoHandOver).value
                     < case.optimum.expect("known")

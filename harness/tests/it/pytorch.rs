@@ -1,4 +1,4 @@
-//! What PyTorch wrote down as its peaks, and what ours come to on the window that was recorded and on its process.
+//! Compares PyTorch's recorded peaks with ours, on the recorded window and on the whole process.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use planlab_workloads::process::{Process, TIED_HEAD_KEY, iterations, process_of}
 use planlab_workloads::recorded::manifest;
 use planlab_workloads::{Catalog, Trace};
 
-/// Bytes reserved and bytes in use, each at most.
+/// The peaks of reserved bytes and of bytes in use.
 fn peaks(trace: &Trace) -> (u64, u64) {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
@@ -20,13 +20,13 @@ fn peaks(trace: &Trace) -> (u64, u64) {
     (simulator.usage().reserved_peak.get(), simulator.used_peak().get())
 }
 
-/// The peaks that PyTorch wrote down.
+/// The peaks that PyTorch recorded.
 fn recorded(trace: &Trace) -> (u64, u64) {
     let bytes = |key: &str| trace.labels.meta(key).and_then(|value| value.parse().ok()).expect("a number");
     (bytes("torch-reserved-peak-bytes"), bytes("torch-alloc-peak-bytes"))
 }
 
-/// The windows that PyTorch's allocator was recorded in.
+/// The recorded windows of PyTorch's allocator.
 fn windows() -> Vec<(String, Trace)> {
     let keys = manifest().workload.iter().filter(|entry| process_of(&entry.key).is_some());
     keys.map(|entry| (entry.key.clone(), entry.trace().unwrap_or_else(|error| panic!("{error}")))).collect()
@@ -81,8 +81,8 @@ fn mark(process: &Trace, name: &str) -> u32 {
     step.and_then(|step| step.parse().ok()).expect("a step")
 }
 
-/// A process with two more requests, the weight and the bias of the backbone's classifier: made before the first
-/// row of the heads, which has this name, and freed when all parameters are there.
+/// A process with two more requests, the weight and the bias of the backbone's classifier. They come before the first
+/// row of the heads, which has this name, and are freed after the last parameter.
 fn with_classifier(process: &Trace, heads: &str) -> Trace {
     let first = process.labels.buffers.iter().position(|label| label.name == heads).expect("a row");
     let (heads, built) = (process.instance.buffers()[first].live.start().get(), mark(process, "warm-up"));
@@ -102,7 +102,7 @@ fn with_classifier(process: &Trace, heads: &str) -> Trace {
 
 #[test]
 fn two_requests_that_the_trace_does_not_show_explain_fcn_and_deeplab() {
-    // The last row of the backbone is 317 in each.
+    // The last row of the backbone is 317 in each trace.
     const HEADS: &str = "318";
     let catalog = Catalog::new(None);
     for net in ["fcn", "deeplabv3"] {

@@ -1,4 +1,4 @@
-//! Questions to results, as a user asks them.
+//! `query` on results, as a user calls it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `replay` on the host: every contender in a process of its own, rows, exit codes, and what saboteurs come to.
+//! `replay` on the host: every contender in a process of its own, rows, exit codes, and saboteurs.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 const TRACE: &str = "id,lower,upper,size,op\nx,0,3,4096,f\ny,1,2,1024,g\nz,2,5,4096,h\nw,3,6,100000,i\n";
-/// Few propagations: nothing here is about times.
+/// Few propagations, because these tests do not check times.
 const QUICK: [&str; 4] = ["--iterations", "3", "--seconds", "20ms"];
 
 fn replay(folder: &Path, arguments: &[&str], code: i32) -> (Vec<Value>, String) {
@@ -99,7 +99,7 @@ fn threads_and_repetitions_have_rows_of_their_own_that_are_kept() {
         let least = threads.map(|threads| threads * 104_096);
         assert!(peak >= least, "{one}");
     }
-    // The order of a round is drawn anew for each, and the same for the same seed.
+    // Each round has a newly drawn order, which is the same for the same seed.
     let order = |rows: &[Value]| -> Vec<String> {
         rows.iter().map(|one| format!("{} {}", one["row"]["contender"], one["row"]["threads"])).collect()
     };
@@ -274,7 +274,7 @@ fn what_cannot_be_played_is_refused_before_anything_is() {
     refused(&["t.csv", "--allocator", "tlsf", "--threads", "0"], 2, "threads");
     refused(&["absent.csv", "--allocator", "tlsf"], 2, "absent.csv");
     refused(&["t.csv", "--plan", "absent.csv"], 2, "absent.csv");
-    // A plan of another trace, and one that puts two buffers into one place.
+    // A plan of another trace, and one that puts two buffers in one place.
     refused(&["t.csv", "--plan", "bad.csv"], 4, "bad.csv: not a valid plan");
     let rows = ["x,0,3,4096,0", "y,1,2,1024,0", "z,2,5,4096,8192", "w,3,6,100000,16384", ""];
     let overlapping = format!("# planlab: plan\nid,lower,upper,size,offset\n{}", rows.join("\n"));

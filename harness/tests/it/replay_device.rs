@@ -1,4 +1,4 @@
-//! Replays on a simulated device: the whole way that a GPU goes, in a process of its own.
+//! Replays on a simulated device, which use all the code for a GPU, in a process of their own.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ c,2,4,8192
 
 const QUICK: [&str; 6] = ["--device", "simulated-cuda:256MiB", "--iterations", "3", "--warm-up", "4"];
 
-/// The rows of a replay of `trace.csv` and what else is asked.
+/// The rows of a replay of `trace.csv` with these extra arguments.
 fn rows(folder: &std::path::Path, more: &[&str], code: i32) -> Vec<Value> {
     let mut arguments = vec!["replay", "trace.csv"];
     arguments.extend(more);
@@ -101,7 +101,7 @@ fn calls_alone_are_timed_by_the_call() {
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[0]["cell"], rows[2]["cell"]);
     for row in rows {
-        // Other calls may take less than the clock, and have no times of their own then.
+        // Other calls may take less than the clock, and then have no separate times.
         if row["contender"] == "cuda-malloc" {
             let (alloc, free) = (&row["alloc"]["batches"], &row["free"]["median_ps"]);
             assert!(alloc.as_u64() >= Some(3) && free.as_u64() > Some(0), "{row}");
@@ -133,7 +133,7 @@ fn a_sequence_is_played_cold_and_its_plans_are_counted() {
         .collect();
     assert_eq!((plans.len(), plans[0], row["warm_up"].as_u64()), (6, 1, Some(0)));
     assert!(plans[1] > plans[0], "another propagation needs another plan: {plans:?}");
-    // Whatever is left at their ends: no propagation was served from nothing.
+    // Whatever remains at their ends, each propagation held memory.
     let is_held = |sample: &Value| sample["reserved_peak"].as_u64() >= Some(8192);
     assert!(row["samples"].as_array().expect("samples").iter().all(is_held), "{row}");
 }
@@ -246,8 +246,9 @@ fn too_little_memory_is_said() {
 #[test]
 fn a_page_amid_a_growth_goes_back_when_memory_is_short() {
     let folder = tempdir().expect("a folder");
-    // Pages of 20 MiB: `y` grows its range by two at once, and leaves a hole between `k` and `z` of which the page from
-    // 20 MiB on is whole. It must go for the second page of 2 MiB, which `d` needs: 62 MiB are all.
+    // Pages of 20 MiB: `y` grows its range by two at once, and leaves a hole between `k` and `z`. In that hole the page
+    // from 20 MiB on is whole. It must be unmapped for the second page of 2 MiB, which `d` needs, because there are
+    // only 62 MiB.
     let small = ["b", "c", "d"].map(|id| (id, 2, 4, 1));
     let large = [("k", 0, 8, 15), ("y", 0, 2, 30), ("z", 1, 8, 12)];
     let mut text = "id,lower,upper,size\n".to_owned();
@@ -306,7 +307,7 @@ fn without_a_driver_the_reason_is_said() {
 fn pools_hold_on_a_device_what_they_hold_elsewhere() {
     let folder = tempdir().expect("a folder");
     let mut arguments = vec!["replay", "chainer/alexnet/infer/b1"];
-    // The first two were seen at the real pools; the others are those of an independent simulation.
+    // The first two come from real pools, the others from an independent simulation.
     let expected = [
         ("cupy1-pool", 16_237_568),
         ("cupy2rc1-pool", 18_557_952),

@@ -1,4 +1,4 @@
-//! A bench that is killed in the middle loses nothing but what was running, and goes on by itself.
+//! A bench that is killed in the middle loses only the running cells, and continues by itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn journal_lines(folder: &Path) -> usize {
     std::fs::read_to_string(folder.join("store/journal.jsonl")).map_or(0, |text| text.lines().count())
 }
 
-/// Starts a bench and kills it with -9 once some cells have their rows; gives their number.
+/// Starts a bench and kills it with -9 once some cells have rows; returns their number.
 fn bench_and_kill(folder: &Path) -> usize {
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
         .current_dir(folder)
@@ -67,7 +67,7 @@ fn a_killed_bench_goes_on_where_it_was() {
     let rows = bench(disturbed.path());
     assert_eq!(rows.len(), expected.len(), "a cell was run twice, or lost");
     assert_eq!(heights(&rows), expected);
-    // Nothing is left to do.
+    // No cell is left.
     let (_, stderr) = run(disturbed.path(), &[&["bench", "--out", "store"], &CELLS[..]].concat(), 0);
     assert!(stderr.contains("0 run now"), "{stderr}");
 }

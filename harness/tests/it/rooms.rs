@@ -1,10 +1,10 @@
-//! The rooms of `harness/src` and `reports/src`: a file sees its own room and those below it (docs/adr/0012).
+//! Checks the rooms of `harness/src` and `reports/src`: a file sees its own room and those below it (docs/adr/0012).
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms from the top down; those of one floor do not see each other.
+/// Rooms from the top down. Rooms on one floor do not see each other.
 struct House {
     source: &'static str,
     floors: &'static [&'static [&'static str]],
@@ -56,7 +56,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rooms that a text names by `crate::`, one by one or in braces.
+/// The rooms that a text names with `crate::`, alone or in braces.
 fn rooms_named(text: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for after in text.split("crate::").skip(1) {
@@ -75,7 +75,7 @@ fn rooms_named(text: &str) -> BTreeSet<String> {
     rooms
 }
 
-/// How many `super::` follow each other at most.
+/// The longest run of `super::`.
 fn most_supers(text: &str) -> usize {
     (1..).take_while(|&count| text.contains(&"super::".repeat(count))).count()
 }
@@ -105,7 +105,7 @@ fn check(house: &House, inside: &Path, text: &str) {
         let seen = house.floor(&other).unwrap_or_else(|| panic!("{place}: `{other}` is no room"));
         assert!(seen > own, "{place}: {room} sees {other}, which is not below it");
     }
-    // `super` of the room itself is the crate.
+    // `super` of a room is the crate.
     let depth = parts.len() - usize::from(parts.last() == Some(&"mod.rs"));
     assert!(most_supers(text) <= depth, "{place} leaves its room by `super`");
 }

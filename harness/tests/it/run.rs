@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::common::{json, planlab, run};
 
-/// A program with a period that every machine has: `dd` asks for its buffers once, so a shell loop will not do; awk's
-/// strings are built and dropped round by round.
+/// A periodic program that every machine has. A shell loop with `dd` would not work, as `dd` requests its buffers once;
+/// awk builds and drops its strings in each round.
 const PERIOD: &str = "BEGIN {
     for (round = 0; round < 400; round++) {
         text = \"0123456789abcdef\"

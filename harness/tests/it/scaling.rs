@@ -1,4 +1,4 @@
-//! Batch sizes of the recorded nets: what scales, and what a plan of one is worth for another.
+//! Batch sizes of the recorded nets: which buffers scale, and how good a plan of one batch is for another.
 
 use planlab_dsa::{Budget, Buffer, Bytes, Instance, VerifiedPlan, execute};
 use planlab_solvers::placement::{Canonical, carry};
@@ -19,7 +19,7 @@ fn planned<'i>(key: &str, instance: &'i Instance) -> VerifiedPlan<'i> {
     (*best).clone()
 }
 
-/// The buffers that are twice as large in the other batch, and these.
+/// The buffers that are twice as large in the other batch, as instances of both batches.
 fn that_double(small: &Instance, large: &Instance) -> (Instance, Instance) {
     let pairs = small.buffers().iter().zip(large.buffers());
     let (a, b): (Vec<Buffer>, Vec<Buffer>) =
@@ -60,7 +60,7 @@ fn a_whole_net_twice_as_large_has_the_plan_twice_as_large() {
     }
 }
 
-/// The order of a plan is good for another batch size, although weights and workspaces stay.
+/// The order of a plan is good for another batch size, although weights and workspaces do not scale.
 #[test]
 fn a_plan_carried_over_is_close_to_a_fresh_one() {
     for net in NETS {

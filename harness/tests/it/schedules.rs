@@ -13,8 +13,8 @@ fn row<'f>(found: &'f Value, scheduler: &str) -> &'f Value {
     rows.find(|row| row["scheduler"] == scheduler).unwrap_or_else(|| panic!("{scheduler}: {found}"))
 }
 
-/// The classes of the paper's table 3 for SuperNeurons, and of our reproduction for PoocH. What fits as live bytes does not
-/// fit with the offsets of every planner.
+/// The classes of the paper's table 3 for SuperNeurons, and of our reproduction for PoocH. A schedule whose live bytes
+/// fit may not fit with a planner's offsets.
 #[test]
 fn resnet50_at_512_keeps_swaps_and_recomputes_as_published() {
     let folder = tempdir().expect("a folder");

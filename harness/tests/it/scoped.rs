@@ -20,7 +20,7 @@ fn requests(key: &str) -> Requests {
     Requests::new(&trace.instance).with_operations(operations)
 }
 
-/// Plays propagations in turn under an audit; what came of planning before and after.
+/// Plays propagations in turn under an audit; returns the planning counts before and after.
 fn play(memory: &mut dyn OnlineAllocator, propagations: &[Requests]) -> [Planning; 2] {
     let planning = |memory: &dyn OnlineAllocator| memory.planning().expect("it plans");
     let before = planning(memory);
@@ -40,7 +40,7 @@ fn a_legal_order_breaks_the_counter_and_not_the_plan_by_operations() {
     for net in NETS {
         let planned = |key: &str| {
             let mut memory = allocator(key).expect("registered").build(Box::new(Simulated::new()));
-            // The plan is made in the net's own order, and is learnt from thirty others.
+            // The plan is made in the net's own order, and learns from thirty others.
             play(memory.as_mut(), &[requests(net), requests(net)]);
             play(memory.as_mut(), &orders(net, 0..30));
             let [before, after] = play(memory.as_mut(), &orders(net, 30..40));
@@ -91,7 +91,7 @@ fn legal_orders_are_played_in_turn_and_misses_are_told() {
     };
     let (counter, kinds, scoped) =
         (last("profile-guided"), last("profile-guided/kinds"), last("profile-guided/scoped"));
-    // Each order is a kind: unknown in the first round, and as planned in the second.
+    // Each order is a kind: unknown in the first round, planned in the second.
     assert_eq!(kinds.0, kinds.1);
     assert!(scoped.0 > kinds.0 && scoped.0 > counter.0, "{scoped:?} {kinds:?} {counter:?}");
     let (_, stderr) =

@@ -1,4 +1,4 @@
-//! A work limit: the same plan each time, and cells of their own.
+//! A work limit gives the same plan each time, and makes separate cells.
 
 use crate::common::{json, json_lines, run};
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! What two builds have in common: the cells that both would run of what is asked for.
+//! Finds what two builds have in common: the requested cells that both would run.
 //!
-//! Builds are asked by their command lines: `list planners` for their keys, and `bench --dry-run` for the cells of
-//! each pattern of workloads. What one build alone has is named and not run.
+//! It asks each build through its command line: `list planners` for the keys, and `bench --dry-run` for the cells of
+//! each pattern of workloads. Cells of one build alone are named and not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ pub(super) struct Share {
     pub(super) planners: Vec<String>,
 }
 
-/// What both builds would run, by workload, and what one alone would.
+/// What both builds would run, by workload, and what only one would run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Common {
     pub(super) shares: Vec<Share>,
@@ -37,11 +37,11 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Asks both builds. `told` is what both are told.
+    /// Asks both builds. `told` are the arguments that both receive.
     ///
     /// # Errors
     ///
-    /// Where a build cannot be asked, and where the two have no cell in common.
+    /// If a build cannot be run, or the two have no cell in common.
     pub(super) fn of(sides: &[Side; 2], args: &TurnsArgs, told: &[OsString]) -> Result<Self, Failure> {
         let planners = planners(sides, args, told)?;
         let [a, b] = cells(sides, args, told, planners.as_ref())?;
@@ -69,7 +69,7 @@ impl Common {
     }
 }
 
-/// The planners of either build that are asked for by name; `None` where none is.
+/// The planners of either build that match the named globs; `None` if no planner is named.
 fn planners(
     sides: &[Side; 2],
     args: &TurnsArgs,
@@ -88,7 +88,7 @@ fn planners(
     Ok(Some(keys.map(|keys| keys.into_iter().filter(asked).collect())))
 }
 
-/// The planners of a build that can run.
+/// The planners that a build can run.
 fn keys(side: &Side, told: &[OsString]) -> Result<Vec<String>, Failure> {
     let words = ["list", "planners", "--json"].map(OsString::from);
     let file = told.iter().skip_while(|word| *word != "--planners").take(2).cloned();
@@ -126,7 +126,7 @@ fn cells(
     Ok(cells)
 }
 
-/// The cells that a build would run of a pattern of workloads, or why it refuses.
+/// The cells that a build would run for a pattern of workloads, or why it refuses.
 fn of_pattern(
     side: &Side,
     told: &[OsString],
@@ -140,7 +140,7 @@ fn of_pattern(
     let mut words: Vec<OsString> = told.to_vec();
     words.extend(pattern.iter().flat_map(|pattern| flag("--workload", pattern)));
     words.extend(planners.unwrap_or_default().iter().flat_map(|planner| flag("--planner", planner)));
-    // A folder that is never made: no cell has a row there.
+    // A folder that is never created, so no cell has a row in it.
     words.extend(["--dry-run", "--json", "--out"].map(OsString::from));
     words.push(side.results.join("none").into());
     match ask(side, words)? {
@@ -149,8 +149,8 @@ fn of_pattern(
     }
 }
 
-/// The cells that a dry run lists, a JSON value a line. What names no planner is none: online allocators are listed
-/// too, and take no turns.
+/// The cells of a dry run, one JSON value per line. Lines without a planner are skipped: they are online allocators,
+/// which take no turns.
 fn listed(answer: &str) -> Result<Vec<Named>, String> {
     let cell = |line: &str| -> Result<Option<Named>, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
@@ -162,7 +162,7 @@ fn listed(answer: &str) -> Result<Vec<Named>, String> {
     answer.lines().map(cell).filter_map(Result::transpose).collect()
 }
 
-/// What a build says to some words, or why it refuses them.
+/// Runs a build with some arguments; returns its output, or its reason to refuse them.
 fn ask(side: &Side, words: impl IntoIterator<Item = OsString>) -> Result<Result<String, String>, Failure> {
     let output: Output =
         Command::new(&side.binary).args(words).output().map_err(|error| side.failure(&error))?;

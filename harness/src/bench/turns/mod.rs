@@ -1,9 +1,9 @@
-//! Two builds measured in turns: on each workload A then B, at the next repetition B then A.
+//! Measures two builds in turns: on each workload A then B, at the next repetition B then A.
 //!
 //! A turn is one `bench` of one binary on one workload, which runs the next repetition of its cells and leaves the
-//! earlier ones alone. So the builds share nothing but the command line, and may be as far apart as that allows. A
-//! slow minute of the machine falls on both sides; what drifts on evenly falls on both alike, as the order turns.
-//! Where one build has planners or workloads that the other lacks, both run what both have.
+//! earlier ones alone. So the builds share nothing but the command line, and may differ as much as that allows. A slow
+//! minute of the machine affects both sides. A steady drift affects both equally, as the order alternates. If one build
+//! has planners or workloads that the other lacks, both run only the common ones.
 
 mod common;
 
@@ -32,12 +32,12 @@ struct Side {
     results: PathBuf,
 }
 
-/// What became of the measurements.
+/// The result of the measurements.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// The results of either side.
+    /// The folders of the results of both sides.
     pub(crate) results: [PathBuf; 2],
-    /// Cells that one build alone would run, and that were not run.
+    /// Cells that only one build would run, and that were not run.
     pub(crate) alone: [Vec<Named>; 2],
     pub(crate) interrupted: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Measured {
 ///
 /// # Errors
 ///
-/// Where a binary cannot be run, or ends without having run its cells, and where the builds have none in common.
+/// If a binary cannot be run or ends without having run its cells, or the builds have no cells in common.
 pub(crate) fn measure(
     args: &TurnsArgs,
     planners_file: Option<&Path>,
@@ -75,15 +75,16 @@ pub(crate) fn measure(
     Ok(Measured { results, alone, interrupted: false })
 }
 
-/// What a folder of turns holds: rows of other builds, or of earlier turns, were not measured in turns with these.
+/// Marks a folder with the turns that it holds: rows of other builds, or of earlier turns, were not measured in turns
+/// with these.
 struct Mark {
     file: PathBuf,
-    /// A digest of both binaries and of what they are told.
+    /// A digest of both binaries and their arguments.
     turns: String,
 }
 
 impl Mark {
-    /// Marks the folder as begun. Turns that were interrupted go on.
+    /// Marks the folder as begun. Interrupted turns continue.
     fn begin(
         args: &TurnsArgs,
         sides: &[Side; 2],
@@ -124,7 +125,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Marks the folder as whole: the same turns do not go on in it.
+    /// Marks the folder as complete: the same turns do not continue in it.
     fn end(&self) -> Result<(), Failure> {
         self.write(&format!("{} whole", self.turns))
     }
@@ -153,7 +154,7 @@ fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
     let side = |name: &'static str, binary: &Option<PathBuf>| {
         let missing = || Failure::usage(format!("--{name}-binary says which build to measure"));
         let binary = binary.as_ref().ok_or_else(missing)?;
-        // A bare name is a file here, not one of PATH.
+        // A bare name is a file in this folder, not a program in PATH.
         let binary = binary
             .canonicalize()
             .map_err(|error| Failure::usage(format!("--{name}-binary {}: {error}", binary.display())))?;
@@ -162,7 +163,7 @@ fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
     Ok([side("a", &args.a_binary)?, side("b", &args.b_binary)?])
 }
 
-/// What both binaries are told, save the cells, the repetition and the folder.
+/// The arguments of both binaries, without the cells, the repetition and the folder.
 fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["bench".into()];
     let mut say = |flag: &str, value: &dyn AsRef<std::ffi::OsStr>| {
@@ -193,7 +194,7 @@ fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsStr
     words
 }
 
-/// As `bench` chooses: with workloads and without a suite there is none.
+/// The suite, chosen as `bench` does: if workloads are given without a suite, there is no suite.
 fn suite_name(args: &TurnsArgs) -> Option<&str> {
     match &args.suite {
         Some(suite) => Some(suite),
@@ -207,7 +208,7 @@ fn order(sides: &[Side; 2], turn: u32) -> [&Side; 2] {
     if turn.is_multiple_of(2) { [&sides[0], &sides[1]] } else { [&sides[1], &sides[0]] }
 }
 
-/// Runs one side's next repetition on one workload; gives whether it was left to end.
+/// Runs one side's next repetition on one workload; returns false if it was interrupted.
 fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Result<bool, Failure> {
     let mut command = Command::new(&side.binary);
     command.args(told).args(["--workload", &share.workload, "--reps", &repetition.to_string()]);
@@ -217,7 +218,7 @@ fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Resul
     });
     let output = command.output().map_err(|error| side.failure(&error))?;
     let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
-    // A cell without an answer, a false plan or an unexpected height are rows like others: the diff tells.
+    // A cell without an answer, a false plan or an unexpected height has a row like others, and the diff reports it.
     if [Exit::Complete, Exit::Regression, Exit::Incomplete, Exit::Invalid].into_iter().any(is) {
         return Ok(true);
     }
@@ -233,7 +234,7 @@ impl Side {
     }
 }
 
-/// The last that a binary said on stderr.
+/// The last line that a binary wrote to stderr.
 fn last_line(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr);
     told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()

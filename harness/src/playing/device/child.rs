@@ -36,7 +36,7 @@ fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
     request.sources.iter().map(inputs::open).collect()
 }
 
-/// Plays all contenders in this process, and tells of their turns.
+/// Plays all contenders in this process, and reports their turns.
 fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
     let requests = propagations(traces, None);
     let scores: Vec<Score> = traces
@@ -85,7 +85,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
     drop(contenders);
     drop(builders);
     if let Some(reason) = broken {
-        // Nothing can be given back any more; the driver sees to it when the process ends.
+        // Nothing can be given back now; the driver frees it when the process ends.
         return Ok(Reply::Broken { reason });
     }
     let given_back = ballast.map_or(Ok(()), Ballast::give_back);
@@ -104,7 +104,7 @@ fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<Verifi
     request.contenders.iter().map(verified).collect()
 }
 
-/// How long a device works before the first turn: an idle GPU has slow clocks.
+/// How long a device works before the first turn, because an idle GPU has slow clocks.
 const fn wake(device: Device) -> Duration {
     if matches!(device, Device::Cuda(_)) { Duration::from_millis(300) } else { Duration::ZERO }
 }
@@ -134,8 +134,8 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
     }
 }
 
-/// The requests of a trace, and how long its operations take, where that is known: whoever asks for operations has
-/// looked.
+/// The requests of a trace with the times of its operations, if known. A replay with operations has checked that they
+/// are.
 fn score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) -> Score {
     let score = Score::new(requests);
     match durations::of(trace, operation_ns) {

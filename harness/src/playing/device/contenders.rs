@@ -1,4 +1,4 @@
-//! Who can be played on a device.
+//! The contenders that a device can play.
 
 use planlab_dsa::VerifiedPlan;
 use planlab_replay::Work;
@@ -12,12 +12,12 @@ use crate::playing::{Contender, saboteurs};
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
-/// The plan with its buffers moved.
+/// The plan with its buffers at other places.
 pub(super) const SHUFFLED: &str = "plan/shuffled";
 /// A graph of kernels at planned addresses.
 pub(super) const GRAPH_PLAN: &str = "cuda-graph/plan";
 
-/// What comes with the driver, and by which name.
+/// The names of the driver's own allocators.
 pub(super) const DRIVER: [&str; 4] =
     ["cuda-malloc", "cuda-malloc-async/keep", "cuda-malloc-async/release", "cuda-graph/async"];
 
@@ -30,7 +30,7 @@ fn keys() -> Vec<&'static str> {
     keys
 }
 
-/// The keys that one of the globs matches; one that matches nothing is an error.
+/// The keys that one of the globs matches; a glob without a match is an error.
 fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
     let keys = keys();
     for wanted in globs {
@@ -43,8 +43,9 @@ fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key))).collect())
 }
 
-/// The plans, what is made of them, and the allocators that the globs match. What a glob matches by the way and cannot
-/// be played so (a graph without kernels or of several traces, the empty loop with them) is left out; what is named is not.
+/// The plans, contenders derived from them, and the allocators that the globs match. Matches of a glob that cannot be
+/// played here are left out (a graph without kernels or of several traces, the empty loop with kernels). Keys that are
+/// named in full stay.
 pub(super) fn contenders(
     plans: &[Contender],
     args: &ReplayArgs,
@@ -87,7 +88,7 @@ fn without(key: &str, plan: &Contender) -> String {
     format!("no `{key}` of {}: its buffers are not free to move", plan.name())
 }
 
-/// What a key makes of a plan; a plan that cannot be shuffled has no shuffled twin.
+/// The contender that a key derives from a plan; `None` if the plan cannot be shuffled.
 fn derived(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option<Contender> {
     let plan = contender.plan.clone()?;
     let plan = match key {

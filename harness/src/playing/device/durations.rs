@@ -1,7 +1,7 @@
-//! How long the operations of a trace take, for `--work operations`.
+//! The times of a trace's operations, for `--work operations`.
 //!
-//! A step is a rank, a line's number or a time: only the trace can say which. Where it says so (`# step-unit: ns`), an
-//! operation lasts from its request to the next one, the last one until the last buffer's end.
+//! A step is a rank, a line number or a time; only the trace can declare which. If it declares a time (`# step-unit:
+//! ns`), an operation lasts from its request to the next one, the last one until the last buffer's end.
 
 use planlab_dsa::Digest;
 use planlab_workloads::Trace;
@@ -9,11 +9,11 @@ use planlab_workloads::Trace;
 use crate::inputs::Source;
 use crate::shell::exit::Failure;
 
-/// Nanoseconds after each request, by the buffers' ids: all the same, or as recorded.
+/// The time after each request in nanoseconds, by buffer id: all the same, or as recorded.
 ///
 /// # Errors
 ///
-/// Why they are not known.
+/// The reason why the times are unknown.
 pub(super) fn of(trace: &Trace, same: Option<u64>) -> Result<Vec<u64>, String> {
     match same {
         Some(nanoseconds) => Ok(vec![nanoseconds; trace.instance.len()]),
@@ -38,14 +38,14 @@ fn recorded(trace: &Trace) -> Result<Vec<u64>, String> {
     Ok(times)
 }
 
-/// First and last step of each buffer as the file has them: ranks are no times.
+/// First and last step of each buffer as in the file, because ranks are not times.
 fn steps(trace: &Trace) -> Vec<(u64, u64)> {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let own = |(start, end): (u32, u32)| (u64::from(start), u64::from(end));
     buffers.map(|(buffer, label)| label.original_steps.unwrap_or_else(|| own(buffer.live.into()))).collect()
 }
 
-/// Refuses traces of which it is not known how long operations take; gives a digest of what was recorded.
+/// Refuses traces whose operations have unknown times; returns a digest of the recorded times.
 ///
 /// # Errors
 ///

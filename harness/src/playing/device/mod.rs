@@ -1,8 +1,8 @@
 //! Replays on a device: one child process for each repetition, in which all contenders take turns.
 //!
-//! A device has one memory, so that contenders are played one after another in one process, each from nothing. What
-//! one of them breaks ends the process and costs its row alone: those that had a turn keep what they came to, the
-//! others are played in a new process.
+//! A device has one memory, so contenders are played one after another in one process, each from nothing. A contender
+//! that breaks the device ends the process and loses only its own row. Those that had a turn keep their figures, and
+//! the others are played in a new process.
 
 pub(crate) mod child;
 mod contenders;
@@ -31,11 +31,11 @@ use crate::shell::progress::Progress;
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
 
-/// Timed propagations of a process where it is not said how many.
+/// Default number of timed propagations of a process.
 const TIMED: u32 = 200;
-/// Propagations before them, where it is not said.
+/// Default number of propagations before the timed ones.
 const WARM_UP: u32 = 50;
-/// The most, as a multiple, and how often the reserved bytes are to be the same.
+/// The longest warm-up, as a multiple of that number; below, how often in a row the reserved bytes must be the same.
 const WARM_UP_MOST: u32 = 4;
 const STEADY: u32 = 20;
 
@@ -48,7 +48,7 @@ pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
     }
 }
 
-/// Says at once that a device is not there, or cannot do what is asked.
+/// Fails at once if the device is missing or cannot do what is asked.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     if !args.work.is_for_device() {
         return Err(Failure::usage("on a device, --work is none, kernels or operations"));

@@ -1,5 +1,5 @@
-//! What the parent of a device's replay says to its child, and the answer: the device, then a line for each turn before
-//! and after it, so that what was played is known when the child dies.
+//! The messages between the parent of a device's replay and its child. The child names the device, then writes a line
+//! before and after each turn, so the parent knows what was played if the child dies.
 
 use planlab_dsa::Plan;
 use planlab_replay::Performance;
@@ -9,44 +9,44 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Device;
 use crate::inputs::Source;
 
-/// Contenders that take turns on one device, in one process.
+/// A request to play contenders in turns on one device, in one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// The propagations in their order.
+    /// The propagations in order.
     pub(crate) sources: Vec<Source>,
-    /// The process that asks; the child does not outlive it.
+    /// The id of the asking process, which the child does not outlive.
     pub(crate) parent: u32,
     pub(crate) device: Device,
     pub(crate) contenders: Vec<Player>,
     pub(crate) protocol: Protocol,
-    /// Nanoseconds of an operation, if all take the same.
+    /// The time of an operation in nanoseconds, if all take the same.
     pub(crate) operation_ns: Option<u64>,
-    /// Bytes that are left to the contenders.
+    /// Device memory left to the contenders, in bytes.
     pub(crate) capacity: Option<u64>,
 }
 
-/// Who plays.
+/// A contender of the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Player {
     pub(crate) key: String,
     pub(crate) plan: Option<Plan>,
 }
 
-/// What the child says.
+/// A line from the child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
-    /// A trace cannot be read, or a plan is none of it.
+    /// A trace cannot be read, or a plan does not belong to it.
     Unreadable { reason: String },
-    /// The device is not there.
+    /// The device is missing.
     Unavailable { reason: String },
-    /// What is played on.
+    /// The device that is played on.
     Device(DeviceInfo),
     /// A contender, by its place in the request, begins a turn.
     Begins { contender: usize },
-    /// It has ended the turn, and came to this so far.
+    /// The contender has ended its turn, with these figures so far.
     Ended { contender: usize, performance: Box<Performance> },
-    /// The last turn has broken the device for this process; whoever had none in it needs another.
+    /// The last turn has broken the device for this process. Contenders without a turn need a new process.
     Broken { reason: String },
     /// The device did not take everything back, after all turns.
     Lost { reason: String },

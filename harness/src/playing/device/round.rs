@@ -1,4 +1,4 @@
-//! One repetition: a process in which all contenders take turns, and another for those that are left when it dies.
+//! Plays one repetition: a process in which all contenders take turns, and another for those left if it dies.
 
 use planlab_dsa::CancelToken;
 use planlab_replay::Performance;
@@ -14,7 +14,7 @@ use crate::playing::supervisor::{DEVICE_VERB, command};
 use crate::process::{Death, Talk, talk};
 use crate::shell::exit::Failure;
 
-/// What is played, and how.
+/// The contenders and settings of a repetition.
 pub(super) struct Round<'a> {
     pub(super) args: &'a ReplayArgs,
     pub(super) sources: &'a [Source],
@@ -23,15 +23,15 @@ pub(super) struct Round<'a> {
     pub(super) repetition: u32,
 }
 
-/// The device, and what each contender came to.
+/// The device, and the figures of each contender.
 type Played = (DeviceInfo, Vec<Performance>);
 
 impl Round<'_> {
-    /// Plays all contenders; nothing where that was interrupted.
+    /// Plays all contenders; `None` if that was interrupted.
     ///
     /// # Errors
     ///
-    /// Where no child can be started, a trace cannot be read or the device is not there.
+    /// If no child can be started, a trace cannot be read or the device is missing.
     pub(super) fn play(&self, cancel: &CancelToken) -> Result<Option<Played>, Failure> {
         let mut device = unknown(self.args.device);
         let mut all: Vec<Option<Performance>> = vec![None; self.contenders.len()];
@@ -59,7 +59,7 @@ impl Round<'_> {
         }
     }
 
-    /// Each process has an order of its own.
+    /// The request for the contenders left; each process has an order of its own.
     fn request(&self, left: &[usize]) -> Request {
         let player = |&index: &usize| {
             let contender = &self.contenders[index];
@@ -82,23 +82,23 @@ impl Round<'_> {
     }
 }
 
-/// What a child told until its end.
+/// A child's answers until its end.
 #[derive(Clone, Debug, Default)]
 struct Heard {
-    /// Why nothing can be played.
+    /// The reason why nothing can be played.
     refusal: Option<String>,
     device: Option<DeviceInfo>,
-    /// What the device did not take back when all was over.
+    /// What the device did not take back after all turns.
     lost: Option<String>,
-    /// What those came to that had a turn, by their places in the request.
+    /// The figures of the contenders that had a turn, by their places in the request.
     ended: Vec<Option<Performance>>,
-    /// Who was in a turn.
+    /// The contender in a turn when the answer ended.
     at_work: Option<usize>,
     is_done: bool,
 }
 
 impl Heard {
-    /// What is in an answer, up to its first line that is none; the last of a child that died may be cut.
+    /// Reads an answer up to its first invalid line; the last line of a child that died may be cut.
     fn of(answer: &[u8], contenders: usize) -> Self {
         let mut heard = Self { ended: vec![None; contenders], ..Self::default() };
         let lines = answer.split(|&byte| byte == b'\n');
@@ -113,7 +113,7 @@ impl Heard {
                         *one = Some(*performance);
                     }
                 }
-                // Whoever had no turn is left, and plays in the next process.
+                // Contenders without a turn play in the next process.
                 Reply::Broken { .. } => {}
                 Reply::Lost { reason } => heard.lost = Some(reason),
                 Reply::Done => heard.is_done = true,
@@ -122,9 +122,9 @@ impl Heard {
         heard
     }
 
-    /// What is certain of each: those that had a turn keep it, whoever was in one when the child died has failed, and
-    /// the others are left. One that was merely the last when the time was over is left, too, if anyone else had a
-    /// turn before. At least one is not left.
+    /// The final figures of each contender; `None` if it has to play again. Those that ended a turn keep it, and the
+    /// one in a turn when the child died has failed. If the time was over instead, that one plays again too, provided
+    /// another had a turn before. At least one contender is final.
     fn settle(mut self, is_late: bool, failed: impl Fn() -> Performance) -> Vec<Option<Performance>> {
         let has_turns = self.ended.iter().any(Option::is_some);
         match self.at_work.filter(|&place| !self.is_done && place < self.ended.len()) {
@@ -141,8 +141,8 @@ impl Heard {
     }
 }
 
-/// The device did not take everything back when all turns were over: that spoils no figure, and stands in the reason of
-/// every row of the process.
+/// Adds to the reason what the device did not take back after all turns. That spoils no figure, but every row of the
+/// process mentions it.
 fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
     if let Some(lost) = lost {
         let before = if performance.reason.is_empty() { "" } else { "; " };

@@ -1,4 +1,4 @@
-//! From what a contender came to on a device to a row.
+//! Makes a row of a contender's figures on a device.
 
 use planlab_dsa::Digest;
 use planlab_replay::Performance;
@@ -10,13 +10,13 @@ use crate::playing::Contender;
 use crate::playing::row::{Place, Played, row};
 use crate::playing::subject::Subject;
 
-/// How it is played.
+/// The settings of a replay on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) protocol: Protocol,
-    /// Nanoseconds of every operation, if all take the same.
+    /// The time of every operation in nanoseconds, if all take the same.
     pub(super) operation_ns: Option<u64>,
-    /// Digest of the times that the traces give their operations, if these are played.
+    /// Digest of the operations' times in the traces, if these are played.
     pub(super) recorded: Option<Digest>,
     pub(super) capacity: Option<u64>,
 }
@@ -47,7 +47,7 @@ pub(super) fn of_turn(
     row(played, performance)
 }
 
-/// Digest of what makes the row but for the repetition. A device, its driver and its machine are part of it.
+/// Digest of everything that defines the row except the repetition. It includes the device, its driver and its machine.
 fn cell(
     subject: &Subject,
     contender: &Contender,

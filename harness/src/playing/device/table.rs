@@ -1,4 +1,4 @@
-//! Rows of a device's replay as people read them.
+//! Prints the rows of a device's replay as a table.
 
 use planlab_dsa::performance::{End, Sample};
 use planlab_dsa::{Bytes, fragmentation};
@@ -9,7 +9,7 @@ use crate::playing::table::{contender, nanoseconds, per_call, processes, range, 
 use crate::shell::quantity::percent;
 use planlab_results::table::Table;
 
-/// Contenders side by side: the rows of one, of all its processes, in one line. Times are for one propagation.
+/// A table with one line for each contender, over the rows of all its processes. Times are for one propagation.
 pub(super) fn table(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "contender",
@@ -45,7 +45,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let time = |of: fn(&Sample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let complete = rows.iter().filter(|row| row.performance.status == End::Complete);
-    // The empty loop has none.
+    // The empty loop reserves nothing.
     let reserved = complete.map(|row| row.performance.reserved_peak).max().filter(|&peak| peak > 0);
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
     let last = row.performance.samples.last();
@@ -74,7 +74,7 @@ fn rate(each: &[f64]) -> String {
     median(each).map_or_else(String::new, |rate| format!("{rate:.0}"))
 }
 
-/// A contender that was served after the device had no room is complete all the same.
+/// Marks a contender whose requests the device first refused for lack of room; it is complete nevertheless.
 fn refused(row: &ReplayRow) -> String {
     match row.performance.refusals {
         None | Some(0) => String::new(),
@@ -82,8 +82,8 @@ fn refused(row: &ReplayRow) -> String {
     }
 }
 
-/// Gigabytes that kernels wrote and read in a second of the device's time. Of what fits in the cache that is no rate of
-/// the memory.
+/// Gigabytes that kernels wrote and read per second of the device's time. If everything fits in the cache, that is not
+/// a rate of the memory.
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
 fn throughput(row: &ReplayRow) -> Option<f64> {
     let bytes = row.touched_bytes? as f64 / row.sequence.len().max(1) as f64;

@@ -1,7 +1,7 @@
 //! Replays on the host: one child process for each contender, number of threads and repetition.
 //!
-//! Options of an allocator and counters of memory hold for a process, and a contender that crashes costs its row
-//! alone. The parent shuffles the turns, watches the time and makes the rows; the child plays.
+//! An allocator's options and memory counters belong to a process, and a contender that crashes loses only its own row.
+//! The parent shuffles the turns, watches the time and makes the rows; the child plays.
 
 pub(crate) mod child;
 pub(super) mod protocol;
@@ -28,7 +28,7 @@ use crate::shell::progress::Progress;
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
 
-/// Refuses what only a device does.
+/// Refuses arguments that only a device supports.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     let is_for_devices = !args.work.is_for_host() || args.rounds > 1 || args.operation_time.is_some();
     if is_for_devices {
@@ -84,7 +84,7 @@ pub(crate) fn run(
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
-/// One process.
+/// One process: a contender with a number of threads in a repetition.
 struct Turn<'a> {
     contender: &'a Contender,
     settings: Settings,
@@ -108,7 +108,7 @@ impl Turn<'_> {
     }
 }
 
-/// All processes: rounds, in each of which every contender with every number of threads has a turn, shuffled.
+/// All processes, in rounds. In each round every contender with every number of threads has a turn, shuffled.
 fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(args.seed);
     let mut all = Vec::new();
@@ -137,7 +137,7 @@ fn settings(args: &ReplayArgs, threads: u32) -> Settings {
     }
 }
 
-/// Says what is not in the row: the options of the contender, which are given back, and whether it was checked less.
+/// Prints what the row lacks: the contender's options, which are returned, and whether only addresses were checked.
 fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
     let ReplayEnd::Played(report) = end else { return String::new() };
     let name = turn.contender.name();
@@ -150,7 +150,7 @@ fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
     report.options.clone()
 }
 
-/// Rows of one contender stand together, in the order in which they were named.
+/// The sort key of rows: those of one contender stand together, in the order of the arguments.
 fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u32) {
     let is_of = |contender: &Contender| {
         let plan = contender.digest().map(|digest| digest.to_string());

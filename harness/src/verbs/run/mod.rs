@@ -1,4 +1,4 @@
-//! `run`: a program that nobody changed, on planned memory.
+//! `run`: runs an unmodified program on planned memory.
 
 mod statistics;
 
@@ -23,10 +23,10 @@ use crate::shell::target::{Target, scratch};
 
 /// The library's file name.
 const LIBRARY: &str = "libplanlab.so";
-/// What the library calls its files: of each process a trace, whose name goes on with its number.
+/// The names of the library's files: each process writes a trace whose name ends with the process number.
 const TRACE: &str = "trace";
 const REPORT: &str = "report";
-/// The longest time between two looks whether the program has ended.
+/// The longest interval between two checks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
     }
 }
 
-/// The library that is named, or the one beside this program.
+/// The named library, or the one beside this program.
 fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let candidates = match named {
         Some(file) => vec![file.to_owned()],
@@ -75,7 +75,7 @@ fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(fs::canonicalize(found)?)
 }
 
-/// What `LD_PRELOAD` is to say: the library, before what is there already.
+/// The new value of `LD_PRELOAD`: the library, before any existing value.
 fn preload(library: &Path) -> Result<OsString, Failure> {
     if library.to_string_lossy().contains([':', ' ']) {
         let reason = "LD_PRELOAD takes no path with a space or a colon";
@@ -89,7 +89,7 @@ fn preload(library: &Path) -> Result<OsString, Failure> {
     Ok(all)
 }
 
-/// Tells the library what was asked for.
+/// Passes the arguments to the library, as environment variables.
 fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
     command.env("PLANLAB_MIN_SIZE", args.min_size.to_string()).env("PLANLAB_ROUNDS", args.rounds.to_string());
     for (name, is_on) in [
@@ -111,8 +111,8 @@ fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
     }
 }
 
-/// Waits for the program. Ctrl-C reaches it from the terminal; one that goes on after a signal to this process is asked to
-/// end.
+/// Waits for the program. Ctrl-C reaches it from the terminal. If this process receives a signal, it sends the program
+/// TERM.
 fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus, Failure> {
     let mut patience = Duration::from_millis(1);
     let mut asked: Option<Instant> = None;
@@ -124,14 +124,14 @@ fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus, Failure> {
         patience = (patience * 2).min(LOOK);
         if cancel.is_cancelled() && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE {
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // It may have ended just now.
+            // The program may have ended meanwhile.
             let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
             asked = Some(Instant::now());
         }
     }
 }
 
-/// The program's own code; of one that a signal ended what a shell says.
+/// The program's exit code; if a signal ended it, the code that a shell returns.
 fn exit(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Exit::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
@@ -142,7 +142,7 @@ fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit)
     let mut traces = Vec::new();
     for entry in fs::read_dir(scratch.path())? {
         let entry = entry?;
-        // The folder has files of its own.
+        // The folder also contains other files.
         if entry.file_name().to_string_lossy().starts_with(TRACE) {
             traces.push((entry.metadata()?.len(), entry.path()));
         }
@@ -161,7 +161,7 @@ fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit)
     Ok(exit)
 }
 
-/// Prints what became of the requests, after the program's own words: the table on stderr, JSON on stdout.
+/// Prints the statistics of the requests after the program's output: the table on stderr, JSON on stdout.
 fn report(
     target: Option<Target>,
     args: &RunArgs,

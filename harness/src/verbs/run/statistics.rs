@@ -1,4 +1,4 @@
-//! What the library counted in each process, summed up.
+//! Sums up the library's counts of all processes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::quantity::{percent, seconds};
 
-/// Why requests were not planned: the library's names, and what they mean.
+/// Reasons why requests were not planned: the library's names, and their meaning.
 const MISSES: [(&str, &str); 7] = [
     ("unplanned", "before a plan, or between rounds"),
     ("outliving", "outlives its round, or is resized"),
@@ -23,10 +23,10 @@ const MISSES: [(&str, &str); 7] = [
     ("departed", "later in a round that left its plan"),
     ("reentrant", "asked for by a signal handler in the middle of another call"),
 ];
-/// Plans that the table shows at most.
+/// The most plans that the table shows.
 const SHOWN: usize = 12;
 
-/// A line of the library's file.
+/// A line of the library's file, for one process.
 #[derive(Debug, Deserialize)]
 struct Process {
     pid: u32,
@@ -38,7 +38,7 @@ struct Process {
     peak_rss: Option<u64>,
 }
 
-/// The memory of a GPU that the program asked the library for.
+/// The GPU memory that the program requested from the library.
 #[derive(Clone, Debug, Deserialize)]
 struct Device {
     device: String,
@@ -94,7 +94,7 @@ impl Device {
     }
 }
 
-/// Requests that no plan served, by why.
+/// Requests that no plan served, by reason.
 fn missed(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
     let all = MISSES.iter().map(|&(name, means)| (name, means, counts.get(name).copied().unwrap_or(0)));
     all.filter(|&(_, _, count)| count > 0)
@@ -114,7 +114,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Page faults that its rounds would have taken, had they gone on as before it was made.
+    /// Page faults that its rounds would have taken at the rate before the plan.
     fn faults_saved(&self) -> u64 {
         self.rounds.saturating_mul(self.faults_before_milli) / 1000
     }
@@ -125,20 +125,20 @@ impl Plan {
 pub(super) struct Total {
     processes: usize,
     counts: BTreeMap<String, u64>,
-    /// The one with the most rounds first.
+    /// Sorted by rounds, most first.
     plans: Vec<Plan>,
     devices: Vec<Device>,
-    /// Of the program itself.
+    /// Minor page faults of the program itself.
     minor_faults: Option<u64>,
     peak_rss: Option<u64>,
 }
 
 impl Total {
-    /// Of the lines of all processes; `pid` is the program's.
+    /// Sums up the lines of all processes; `pid` is the program's.
     ///
     /// # Errors
     ///
-    /// A line that the library did not write so.
+    /// If a line is not in the library's format.
     pub(super) fn of(lines: &str, pid: u32) -> Result<Self, Failure> {
         let mut total = Self::default();
         for (number, line) in lines.lines().enumerate() {
@@ -262,7 +262,8 @@ fn plan_table(plans: &[Plan]) -> String {
     table.render() + &rest
 }
 
-/// Plans of equal figures, as those of threads that do the same, as one: how many, and their rounds together.
+/// Groups plans with equal figures, as threads with the same work have. Returns the number of each group, and a plan
+/// with their rounds together.
 fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
     let mut groups: Vec<(u64, Plan)> = Vec::new();
     for plan in plans {
@@ -285,7 +286,7 @@ fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { plural })
 }
 
-/// Why there may be no statistics.
+/// The possible reasons for missing statistics.
 pub(super) fn none_seen(min_size: u64) -> String {
     format!(
         "no large request was seen: the program made none of at least {}, or it is static or set-uid, has an allocator of \

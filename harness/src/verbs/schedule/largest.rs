@@ -1,8 +1,8 @@
-//! `schedule --loss`: the largest batch at which a scheduler loses at most so much speed.
+//! `schedule --loss`: finds the largest batch at which a scheduler loses at most the given share of the speed.
 //!
-//! The batch is doubled until it no longer does; then the eighths between are tried from the top, and from the first that
-//! does the rest is bisected. Neither speed nor memory falls evenly with the batch, so that a larger one may do that was
-//! not tried.
+//! The batch is doubled until one fails. Then the eighths of that last range are tried from the top, and the range
+//! above the first success is bisected. Neither speed nor memory changes evenly with the batch, so an untried larger
+//! batch may succeed.
 
 use std::num::NonZeroU64;
 
@@ -22,11 +22,11 @@ use crate::shell::progress::Progress;
 use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
 
-/// No batch above is tried.
+/// The largest batch that is tried.
 const MOST: u64 = 1 << 20;
-/// Parts of the range between a batch that does and one that does not.
+/// Parts of the range between a batch that succeeds and one that fails.
 const EIGHTHS: u64 = 8;
-/// A loss of exactly what is asked for counts.
+/// Tolerance, so that a loss of exactly the given share counts.
 const ROUNDING: f64 = 1e-12;
 
 /// A batch that fits.
@@ -37,11 +37,12 @@ struct Fit {
     loss: f64,
 }
 
-/// What came of one scheduler.
+/// The result of one scheduler.
 #[derive(Clone, Default)]
 struct Found {
     fit: Option<Fit>,
-    /// The last batch at which it crashed, hung or lied, which counts as one that does not fit.
+    /// The failure at the last batch at which it crashed, hung or gave a false answer. Such a batch counts as one that
+    /// does not fit.
     failure: Option<(Status, String)>,
 }
 
@@ -64,7 +65,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     }
     let runner = Runner::new(cancel_token())?;
     let keys = matching(&args.schedulers)?;
-    // A machine or a net that is misspelt is refused before anything runs.
+    // A misspelt machine or net is refused before anything runs.
     question(args, NonZeroU64::new(1))?;
     let bar = Progress::new(keys.len() as u64, "schedulers");
     let mut rows: Vec<(String, Found)> = Vec::new();
@@ -149,7 +150,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Whether the scheduler is fast enough at a batch and fits. What it comes to is kept, a failure too.
+    /// Whether the scheduler is fast enough at a batch and fits. Keeps the result, or the failure.
     fn tries(&self, batch: u64, found: &mut Found) -> Result<bool, Failure> {
         if self.runner.cancel().is_cancelled() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! `schedule`: what a net that does not fit keeps, swaps to the host and recomputes, and what that costs.
+//! `schedule`: finds what a net that does not fit should keep, swap to the host and recompute, and the cost.
 
 mod check;
 mod largest;
@@ -31,7 +31,7 @@ use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 
-/// Wall time of a scheduler, and of the planner, if none is named.
+/// Default wall time of a scheduler; below, of the planner.
 const WALL: Duration = Duration::from_secs(60);
 const PLANNER_WALL: Duration = Duration::from_secs(10);
 
@@ -61,14 +61,14 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
         (None, _) => Ok(()),
     };
     match args.output.as_deref() {
-        // The schedule is what stdout has.
+        // Stdout receives the schedule.
         Some("-") => note(study.text().trim_end()),
         _ => output.put(&study.object(), &study.text())?,
     }
     written.map(|()| exit)
 }
 
-/// The net in training on the machine, at a batch.
+/// The problem of the net in training on the machine, at a batch.
 fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
     let named = match (&args.machine, args.link) {
         (Some(name), link) => Some(machine(name, link)?),
@@ -123,7 +123,7 @@ fn store(folder: Option<&Path>) -> Result<Option<Store>, Failure> {
     folder.map(|folder| open_store(folder, &|text| note(text))).transpose()
 }
 
-/// What one scheduler came to.
+/// The result of one scheduler.
 struct Row {
     scheduler: String,
     judgement: Judgement,
@@ -251,7 +251,7 @@ impl<'a> Study<'a> {
         ) + &self.map_table().unwrap_or_default()
     }
 
-    /// What the fastest schedule that fits does with each map, if that was asked for.
+    /// What the fastest schedule that fits does with each map, if requested.
     fn maps(&self) -> Option<(&str, Vec<(&FeatureMap, Class)>)> {
         let fastest = self.fastest().filter(|_| self.args.maps)?;
         let net = &self.question.problem.net;
@@ -304,7 +304,7 @@ const fn class_name(class: Class) -> &'static str {
     }
 }
 
-/// What is shown of a row.
+/// The facts of a row to print.
 #[derive(Default)]
 struct Facts {
     seconds: Option<f64>,

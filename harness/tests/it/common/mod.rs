@@ -5,7 +5,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use serde_json::Value;
 
-/// The binary, in a folder, without the caller's environment variables of planlab.
+/// The binary in a folder, without the caller's planlab variables.
 pub(crate) fn planlab(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("planlab").expect("the binary is built");
     command
@@ -14,12 +14,12 @@ pub(crate) fn planlab(folder: &Path) -> Command {
         .env_remove("PLANLAB_PLANNERS")
         .env_remove("PLANLAB_INPUT_LIMIT")
         .env_remove("PLANLAB_SABOTEURS")
-        // To look names up for a backtrace takes seconds where other tests run.
+        // Resolving names for a backtrace takes seconds while other tests run.
         .env_remove("RUST_BACKTRACE");
     command
 }
 
-/// Runs it, expects an exit code, and gives stdout and stderr.
+/// Runs the binary, expects an exit code, and returns stdout and stderr.
 pub(crate) fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
     let output = planlab(folder).args(arguments).output().expect("the binary runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -41,7 +41,7 @@ pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
 }
 
-/// Children whose folder is this one, and that serve this hidden verb.
+/// The number of processes in this folder that serve this hidden verb.
 pub(crate) fn children(folder: &Path, verb: &str) -> usize {
     let folder = folder.canonicalize().expect("it is there");
     let processes = std::fs::read_dir("/proc").expect("a /proc").filter_map(Result::ok);
@@ -53,7 +53,7 @@ pub(crate) fn children(folder: &Path, verb: &str) -> usize {
     processes.filter(|process| is_child(&process.path())).count()
 }
 
-/// Looks until it is so; 20 s at most.
+/// Waits until the condition holds, at most 20 s.
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !is_so() {
