@@ -93,7 +93,7 @@ struct Node {
     needs_gradient: bool,
     rank: Cell<u32>,
     creator: RefCell<Option<Rc<Called>>>,
-    /// The array, where a function retained it.
+    /// The array, if a function retained it.
     data: RefCell<Option<Array>>,
     /// The gradient, while the backward pass holds it.
     gradient: RefCell<Option<Array>>,
@@ -208,7 +208,7 @@ pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, Chain
     check(program, settings)?;
     let player = Player::new(program, settings);
     let kept = player.play();
-    // What outlives the propagation is not freed yet, and so is left out.
+    // Blocks that outlive the propagation are not freed yet, and so are left out.
     let trace = player.log.borrow().tape.trace();
     drop(kept);
     Ok(trace?)
@@ -221,7 +221,7 @@ struct Player<'p> {
     parameters: Vec<Rc<Node>>,
 }
 
-/// What outlives the propagation.
+/// The blocks that outlive the propagation.
 #[derive(Default)]
 struct Kept {
     _reported: Vec<Array>,
@@ -406,7 +406,7 @@ impl<'p> Player<'p> {
         *loss.node.gradient.borrow_mut() = Some(seed);
         let mut queue = Queue::default();
         queue.push(loss.node.creator.borrow().clone());
-        // What the loop's variables hold until the next function is visited.
+        // The loop's variables hold these until the next function is visited.
         let mut held: (Option<Array>, Vec<Option<Array>>) = Default::default();
         while let Some(called) = queue.pop() {
             let outputs: Vec<Rc<Node>> = called.outputs.iter().filter_map(Weak::upgrade).collect();
