@@ -8,18 +8,18 @@
 //! include = ["smoke"]                  # groups and expectations of embedded suites, optional
 //!
 //! [[group]]
-//! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too; `*/process`: processes
+//! workloads = ["torch/*/train/*"]      # keys, or patterns with `*` and `?`; `*/process` selects processes
 //! planners = ["best-fit", "first-fit/*"]
 //! except = ["first-fit/input"]         # optional
-//! allocators = ["cupy2rc1-pool"]       # online allocators that are played beside them, optional; or they alone
-//! time_limit = 10.0                    # seconds for a cell, optional; or several: time_limits = [10.0, 60.0]
-//! capacities = [1048576, 1100800]      # bytes: plans that fit are asked for, one cell each, optional
-//! threads = [1, 2]                     # where a planner uses more than one, optional
-//! repetitions = 5                      # optional; a cell whose first has no answer has no further ones
-//! max_buffers = 20000                  # larger workloads are left out, optional
-//! quick = true                         # no searches, and no planner past the size it is practical for, optional
+//! allocators = ["cupy2rc1-pool"]       # online allocators on the same workloads; optional, also without planners
+//! time_limit = 10.0                    # seconds per cell, optional; or several: time_limits = [10.0, 60.0]
+//! capacities = [1048576, 1100800]      # bytes, one cell each: any plan that fits counts; optional
+//! threads = [1, 2]                     # for planners that use several, optional
+//! repetitions = 5                      # optional; a cell without an answer is not repeated
+//! max_buffers = 20000                  # leaves out larger workloads, optional
+//! quick = true                         # no searches, no planners beyond their practical size, optional
 //!
-//! [[schedule]]                         # nets in training that may not fit, optional; or a suite has these alone
+//! [[schedule]]                         # nets in training that may not fit, optional; also without groups
 //! nets = ["resnet50", "vgg*"]          # of `planlab list models`
 //! batches = [256, 512]
 //! machines = ["x86-pcie3"]             # of `planlab list machines`
@@ -28,22 +28,22 @@
 //! sizes = [224, 320]                   # height and width of input images, instead of the net's, optional
 //! links = [16e9]                       # bytes per second, instead of the machine's, optional
 //! capacities = [14_950_000_000]        # bytes, instead of the machine's, optional
-//! time_limit = 60.0                    # seconds for a scheduler, optional
-//! work_limit = 10000                   # simulated iterations for a scheduler, optional
-//! planner = "portfolio"                # gives the offsets, optional
-//! planner_time_limit = 10.0            # seconds for it, optional
+//! time_limit = 60.0                    # seconds per scheduler, optional
+//! work_limit = 10000                   # simulated iterations per scheduler, optional
+//! planner = "portfolio"                # the planner for the offsets, optional
+//! planner_time_limit = 10.0            # seconds for that planner, optional
 //! repetitions = 3                      # optional
 //!
-//! [[expect]]                           # a height that is known, checked after the run
+//! [[expect]]                           # an expected height, checked after the run
 //! workload = "chainer/alexnet/infer/b1"
 //! planner = "best-fit"
 //! height = 10169344
 //!
 //! [limits]                             # optional
 //! mip_max_buffers = 300                # no `mip/*` on larger workloads
-//! samples = 5                          # timed runs of a cell
-//! single_above = 1.0                   # but one where a run takes more seconds than this
-//! alone = true                         # a process for each cell: quick planners else share one on small workloads
+//! samples = 5                          # timed runs per cell
+//! single_above = 1.0                   # only one sample if a run takes more seconds than this
+//! alone = true                         # one process per cell; otherwise quick planners share one on small workloads
 //! ```
 //!
 //! Several groups may select the same cell (planner, workload, capacity and, if a group lists them, threads and time
