@@ -28,7 +28,7 @@ pub use meter::{Meter, Metered};
 pub use requests::{Call, Requests};
 pub use simulated::Simulated;
 
-/// The reason why an allocator that [wants operations](OnlineAllocator::wants_operations) cannot play other requests.
+/// Why an allocator that [wants operations](OnlineAllocator::wants_operations) cannot play requests without them.
 pub const NO_OPERATIONS: &str = "the trace names no operations, by which it knows requests (column `op`)";
 
 /// Hands out parts of a backing's memory, one request at a time.

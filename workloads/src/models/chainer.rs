@@ -1,19 +1,19 @@
-//! The requests of Chainer 3.0.0rc1 to its memory pool when it runs a [`Program`]: the same blocks in the same order, and
-//! every free between the same two requests.
+//! Reproduces the requests of Chainer 3.0.0rc1 to its memory pool for a [`Program`]: the same blocks in the same order,
+//! and every free between the same two requests.
 //!
 //! Chainer counts references. A block lives as long as anything holds it: a variable of the net, a node of the graph
-//! whose array a function retained, an attribute of a function, a list of the backward pass. So this replays the run with
-//! real reference counts (`Rc`) but without data: the tape records when a block is requested and when its last holder
-//! drops it.
+//! whose array a function retained, an attribute of a function, a list of the backward pass. So this replays the run
+//! with real reference counts (`Rc`) but without data: the tape records when a block is requested and when its last
+//! holder drops it.
 //!
 //! ```text
 //!   Variable --holds--> array, node        Node --holds--> its function, its array if retained
 //!   Function --holds--> nodes of its inputs, retained outputs, attributes (masks, means, ...)
 //! ```
 //!
-//! The backward pass visits functions by descending rank, and functions of the same rank in the order in which they were
-//! found. The gradients of a function's outputs are held until the next function is visited. No activation is freed
-//! before the loss is dropped, and the graph with it.
+//! The backward pass visits functions by descending rank, and functions of the same rank in the order in which they
+//! were found. The gradients of a function's outputs are held until the next function is visited. No activation is
+//! freed before the loss is dropped, and the graph with it.
 //!
 //! # References
 //!

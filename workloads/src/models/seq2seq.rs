@@ -1,9 +1,9 @@
 //! A training iteration of Chainer's seq2seq example: three LSTM layers of 1024 units, a vocabulary of 40,000.
 //!
-//! Requests and frees depend only on shapes, and only the sentence lengths change from iteration to iteration. The rules
-//! here reproduce the four recorded iterations of each batch size (`chainer/seq2seq/train/b<N>/iteration<K>`) exactly:
-//! the same sizes in the same order, and every free at the same place. So they can generate iterations that were not
-//! recorded.
+//! Requests and frees depend only on shapes, and only the sentence lengths change from iteration to iteration. The
+//! rules here reproduce the four recorded iterations of each batch size (`chainer/seq2seq/train/b<N>/iteration<K>`)
+//! exactly: the same sizes in the same order, and every free at the same place. So they can generate iterations that
+//! were not recorded.
 //!
 //! ```text
 //!  x, y, 2 B concats | embed | encoder | decoder | softmax || backward: decoder | encoder | embed || drop the graph
@@ -90,8 +90,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// The numbers of tokens of all source sentences, and of all target sentences with their ends, in iteration 0. From 1024
-/// sentences on, the lengths repeat.
+/// The numbers of tokens of all source sentences, and of all target sentences with their ends, in iteration 0. From
+/// 1024 sentences on, the lengths repeat.
 pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
     let tokens = |batch: u64| {
         let batch = u32::try_from(batch).unwrap_or(u32::MAX);

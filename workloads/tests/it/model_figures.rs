@@ -246,7 +246,8 @@ fn inception_resnet_v2_published() -> Count {
     count
 }
 
-/// A transformer of `layers` with `d` units and `s` tokens: 12 d^2 weights a layer, the products of attention, the head.
+/// A transformer of `layers` with `d` units and `s` tokens: 12 d^2 weights per layer, the products of attention, the
+/// head.
 const fn transformer(layers: u64, d: u64, s: u64, vocabulary: u64) -> u64 {
     12 * layers * d * d * s + 2 * layers * s * s * d + s * d * vocabulary
 }

@@ -10,7 +10,8 @@
 //!  relu'    z, gz  -> gy                 weights'  x, gy -> gW      data'  W, gy -> gx
 //! ```
 //!
-//! - Parameters and their gradients are external: the caller keeps them. [`Gradients::Planned`] makes gradients buffers.
+//! - Parameters and their gradients are external: the caller keeps them. [`Gradients::Planned`] turns gradients into
+//!   buffers.
 //! - The gradients of the weights come before that of the input, so that the input is free when the latter is computed.
 //! - A sum passes its gradient on to both inputs, a concatenation passes on the parts; nothing is copied. The gradient
 //!   of a slice is written into that of its source.
