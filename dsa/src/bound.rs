@@ -180,8 +180,8 @@ pub fn pin_bound(instance: &Instance) -> Bytes {
 /// The load with sizes rounded up to the greatest common divisor of the alignments, less the padding of the topmost
 /// buffer. `None` if that adds nothing: no alignment, several arenas, or pauses with windows.
 ///
-/// Two buffers whose offsets are multiples of `a` lie at least `ceil(size / a) * a` bytes apart. Only the topmost
-/// buffer at a step may end anywhere.
+/// If two buffers are live together and their offsets are multiples of `a`, these differ by at least `ceil(size / a) *
+/// a` for the size of the lower buffer. Only the topmost buffer at a step may end anywhere.
 #[must_use]
 pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
     let divisor = instance.buffers().iter().fold(0, |divisor, buffer| gcd(divisor, buffer.align.get()));

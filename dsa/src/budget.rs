@@ -62,7 +62,7 @@ impl CancelToken {
         self.flag.load(Ordering::Relaxed) || self.parent.as_ref().is_some_and(|parent| parent.is_cancelled())
     }
 
-    /// A token for a part of a larger run: cancelled together with this one, and also on its own.
+    /// A token for a part of a larger run: cancelling this token also cancels the new one, but not the other way round.
     ///
     /// ```
     /// use planlab_dsa::CancelToken;

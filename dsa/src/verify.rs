@@ -234,8 +234,8 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
     }
 }
 
-/// A hand-over that is part of a circle, so that no buffer holds the place first: all its buffers are live at exactly
-/// one step, each in the place of the next.
+/// A hand-over in a circle of hand-overs: buffers that are live at one and the same step only, each in the place of the
+/// next, so that none of them holds the place itself.
 fn circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
     let momentary = plan.in_place.iter().filter(|pair| instance.buffer(pair.input).live.width() == 1);
     let mut givers: BTreeMap<BufferId, InPlace> = momentary.map(|&pair| (pair.output, pair)).collect();
