@@ -1,4 +1,4 @@
-//! Recompiles the crate when a data file or a suite comes or goes: the files are embedded.
+//! Recompiles the crate when a data file or a suite is added or removed: the files are embedded.
 #![allow(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 
 fn main() {

@@ -1,9 +1,10 @@
-//! Verifier, loads and digest over the number of buffers, on two kinds of instances.
+//! Benchmarks verifier, loads and digest over the number of buffers, on two kinds of instances.
 //!
-//! `net-like`: some hundreds of lanes, each filled with one short-lived buffer after another, as the steps
-//! of a net leave them; every tenth buffer may be overwritten by the next of its lane. `uniform`: live
-//! ranges with uniform ends, so that a third of all buffers is live at a time, each at an address of its
-//! own: the most that the verifier's map can hold.
+//! `net-like`: hundreds of lanes, each filled with one short-lived buffer after another, as the steps of a net leave
+//! them; every tenth buffer may be overwritten by the next of its lane.
+//!
+//! `uniform`: live ranges with uniform ends, so that a third of all buffers is live at a time, each at its own address.
+//! The verifier's map then holds the most that it can.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use planlab_dsa::{
@@ -14,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 const LANES: u32 = 400;
-/// Bytes of a lane; no buffer is larger.
+/// Bytes per lane; no buffer is larger.
 const LANE: u64 = 1 << 20;
 
 fn buffer(size: u64, start: u32, end: u32) -> Buffer {
@@ -24,7 +25,7 @@ fn buffer(size: u64, start: u32, end: u32) -> Buffer {
 fn net_like(count: u32) -> (Instance, Plan) {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let lanes = LANES.min(count / 10);
-    // Of each lane: the step at which it is free, and its last buffer.
+    // For each lane: the first step at which it is free, and its last buffer.
     let mut free = vec![(0_u32, None); lanes as usize];
     let (mut buffers, mut permissions, mut offsets) = (Vec::<Buffer>::new(), Vec::new(), Vec::new());
     for id in (0..count).map(BufferId::new) {
@@ -72,7 +73,7 @@ fn benches(criterion: &mut Criterion) {
                 bencher.iter_batched(|| plan.clone(), verify, BatchSize::LargeInput);
             });
             group.bench_function(id("load"), |bencher| bencher.iter(|| instance.load_curve().peak()));
-            // A clone that has not computed its loads yet.
+            // A clone whose loads are not computed yet.
             let fresh = || instance.clone();
             group.bench_function(id("relaxed-load"), |bencher| {
                 bencher.iter_batched_ref(fresh, |it| it.relaxed_load(), BatchSize::PerIteration);

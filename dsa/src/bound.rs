@@ -1,4 +1,4 @@
-//! Lower bounds on the height, with their scope and how each was had.
+//! Lower bounds on the height, each with its scope and its evidence.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::instance::gcd;
 use crate::{Alignment, Bytes, Instance};
 
-/// The plans that a bound speaks of.
+/// The plans that a bound holds for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Every plan.
     Any,
-    /// Plans that hand nothing over in place.
+    /// Plans without hand-overs.
     NoHandOver,
 }
 
@@ -27,7 +27,7 @@ impl Scope {
         }
     }
 
-    /// Whether it includes plans with this number of hand-overs.
+    /// Whether the scope includes plans with this number of hand-overs.
     #[must_use]
     pub const fn holds(self, hand_overs: u64) -> bool {
         matches!(self, Self::Any) || hand_overs == 0
@@ -40,7 +40,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// How a bound was had; the order is from what is plain to see to what has to be believed.
+/// How a bound was obtained, ordered from the easiest to check to a mere claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -59,7 +59,7 @@ pub enum Evidence {
     Mip,
     /// A proof of a constraint solver.
     Cp,
-    /// Somebody says so.
+    /// Claimed without proof.
     Claimed,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for Evidence {
 pub struct Claim {
     /// Bytes.
     pub value: Bytes,
-    /// How it was had.
+    /// How the bound was obtained.
     pub evidence: Evidence,
 }
 
@@ -109,7 +109,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The claim that holds for plans of `scope`.
+    /// The best claim that holds for plans of `scope`.
     #[must_use]
     pub const fn of(&self, scope: Scope) -> Claim {
         match scope {
@@ -118,8 +118,8 @@ impl Bound {
         }
     }
 
-    /// Takes a claim over where it is higher than what is known. A bound on any plan is one on plans
-    /// without hand-overs. Says whether anything changed.
+    /// Takes over a claim that is higher than the known bound. A bound on any plan also bounds plans without
+    /// hand-overs. Returns whether anything changed.
     pub fn raise(&mut self, claim: Claim, scope: Scope) -> bool {
         let mut raised = false;
         if scope == Scope::Any && claim.value > self.any.value {
@@ -135,8 +135,8 @@ impl Bound {
 }
 
 impl Bound {
-    /// The bound of parts whose heights add up: values are summed, and the evidence is the one that comes
-    /// last in the order of [`Evidence`], as the sum needs them all.
+    /// The bound of parts whose heights add up: the sum of the values. The sum needs every part, so its evidence is the
+    /// last of theirs in the order of [`Evidence`].
     #[must_use]
     pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
         let add = |a: Claim, b: Claim| Claim {
@@ -157,7 +157,7 @@ impl Default for Bound {
     }
 }
 
-/// What is known before any search: load, relaxed load, pins and alignment. O(n log n).
+/// The bounds known before any search: load, relaxed load, pins and alignment. O(n log n).
 #[must_use]
 pub fn initial_bound(instance: &Instance) -> Bound {
     let mut bound = Bound::default();
@@ -177,11 +177,11 @@ pub fn pin_bound(instance: &Instance) -> Bytes {
     Bytes::new(instance.pinned_tops().into_iter().sum())
 }
 
-/// The load with sizes rounded up to the alignments' common divisor, less the padding of the buffer on
-/// top; `None` where that says nothing: no alignment, several arenas, or pauses with windows.
+/// The load with sizes rounded up to the greatest common divisor of the alignments, less the padding of the topmost
+/// buffer. `None` if that adds nothing: no alignment, several arenas, or pauses with windows.
 ///
-/// Between two buffers whose offsets are multiples of `a` lie at least `ceil(size / a) * a` bytes; only
-/// the topmost of those live at a step may end anywhere.
+/// If two buffers are live together and their offsets are multiples of `a`, these differ by at least `ceil(size / a) *
+/// a` for the size of the lower buffer. Only the topmost buffer at a step may end anywhere.
 #[must_use]
 pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
     let divisor = instance.buffers().iter().fold(0, |divisor, buffer| gcd(divisor, buffer.align.get()));
@@ -203,9 +203,9 @@ pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
     highest_rounded_load(&changes).map(Bytes::new)
 }
 
-/// The highest sum of rounded sizes at a step, less the most padding there, in bytes. `changes`, ascending:
-/// the step, whether something begins there (or ends), its rounded size and its padding. `None` where a sum
-/// does not fit 64 bits.
+/// The highest sum of rounded sizes at a step, less the largest padding there, in bytes. Each entry of `changes`,
+/// ascending: the step, whether a buffer begins there (or ends), its rounded size and its padding. `None` if a sum does
+/// not fit 64 bits.
 #[must_use]
 pub fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<u64> {
     let mut paddings = std::collections::BTreeMap::<u64, u32>::new();
@@ -242,7 +242,7 @@ mod tests {
         let align = Alignment::new(8).expect("positive");
         let buffers = [buffer(5, 0, 2), buffer(9, 0, 2), buffer(3, 1, 3)].map(|b| b.with_align(align));
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
-        // At step 1: 8 + 16 + 8, less the most padding, 7 (of the 9).
+        // At step 1: 8 + 16 + 8, less the largest padding, 7 (of the 9).
         assert_eq!(alignment_bound(&instance), Some(Bytes::new(25)));
         assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(17));
         let claim = initial_bound(&instance).of(Scope::NoHandOver);

@@ -1,4 +1,4 @@
-//! What a run may use, and how it is ended from outside.
+//! The limits of a run, and how to end it from outside.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,23 +7,22 @@ use std::time::Duration;
 
 use crate::{Bytes, Clock, Offset};
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     /// Wall time from the start of the run. Default: no limit.
     pub wall: Option<Duration>,
     /// Units of work, as the planner counts them. Default: no limit.
     pub work: Option<u64>,
-    /// Stop as soon as a plan is at most this high, or a bound above it is proven: a capacity.
-    /// Default: none.
+    /// A capacity: the run stops as soon as a plan is at most this high, or a bound above it is proven. Default: no
+    /// target.
     pub target: Option<Bytes>,
     /// Ends the run from outside.
     pub cancel: CancelToken,
     /// Threads that the planner may use. Default: 1.
     pub threads: Option<NonZeroUsize>,
-    /// Offsets suggested as a start, one entry for each buffer by id, in bytes: an old plan, say. They
-    /// need not be a valid plan, nor complete; planners that do not honour hints plan without. Default:
-    /// none.
+    /// Offsets suggested as a start, in bytes, one entry for each buffer by id; for example an old plan. They may be
+    /// incomplete or invalid as a plan; planners that do not honour hints ignore them. Default: no hints.
     ///
     /// ```
     /// use planlab_dsa::{Budget, Offset};
@@ -33,7 +32,7 @@ pub struct Budget {
     /// assert!(budget.hints.is_some());
     /// ```
     pub hints: Option<Arc<[Option<Offset>]>>,
-    /// What measures the wall time. Default: the machine's clock.
+    /// The clock that measures the wall time. Default: the machine's clock.
     pub clock: Clock,
 }
 
@@ -45,7 +44,7 @@ pub struct CancelToken {
 }
 
 impl From<Arc<AtomicBool>> for CancelToken {
-    /// Watches a flag that somebody else (a signal handler, say) sets to end the run.
+    /// Watches a flag that other code, such as a signal handler, sets to end the run.
     fn from(flag: Arc<AtomicBool>) -> Self {
         Self { flag, parent: None }
     }
@@ -57,14 +56,13 @@ impl CancelToken {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was cancelled.
+    /// Whether this token was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || self.parent.as_ref().is_some_and(|parent| parent.is_cancelled())
     }
 
-    /// A token that is cancelled together with this one, and can be cancelled alone: for a run that is part
-    /// of another.
+    /// A token for a part of a larger run: cancelling this token also cancels the new one, but not the other way round.
     ///
     /// ```
     /// use planlab_dsa::CancelToken;

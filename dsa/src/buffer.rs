@@ -1,4 +1,4 @@
-//! One tensor storage, and the parts of its life in which it is in use.
+//! One tensor storage, and the parts of its live range in which it is in use.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use crate::{Alignment, ArenaId, Bytes, LiveRange, Offset, Step};
 /// One tensor storage: a size and the steps at which it is live.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
-    /// Bytes; more than 0.
+    /// Size in bytes; more than 0.
     pub size: Bytes,
     /// The steps at which it is live.
     pub live: LiveRange,
     /// Its offset is a multiple of this.
     pub align: Alignment,
-    /// A fixed offset, where the caller asks for one.
+    /// The offset that the caller requires, if any.
     pub pin: Option<Offset>,
     /// The arena that it lies in.
     pub arena: ArenaId,
-    /// Parts of the live range in which it is not, or not wholly, in use; ascending, disjoint.
+    /// Parts of the live range in which the buffer is inactive or only partly in use; ascending, disjoint.
     pub pauses: Box<[Pause]>,
 }
 
@@ -35,28 +35,28 @@ impl Buffer {
         }
     }
 
-    /// The same with an alignment. Default: 1.
+    /// Sets the alignment. Default: 1.
     #[must_use]
     pub fn with_align(mut self, align: Alignment) -> Self {
         self.align = align;
         self
     }
 
-    /// The same at a fixed offset. Default: none.
+    /// Fixes the offset. Default: any offset.
     #[must_use]
     pub fn with_pin(mut self, offset: Offset) -> Self {
         self.pin = Some(offset);
         self
     }
 
-    /// The same with pauses. Default: none.
+    /// Sets the pauses. Default: no pauses.
     #[must_use]
     pub fn with_pauses(mut self, pauses: impl Into<Box<[Pause]>>) -> Self {
         self.pauses = pauses.into();
         self
     }
 
-    /// The same in another arena. Default: arena 0.
+    /// Moves the buffer to another arena. Default: arena 0.
     #[must_use]
     pub fn in_arena(mut self, arena: ArenaId) -> Self {
         self.arena = arena;
@@ -76,7 +76,7 @@ impl Buffer {
         }
     }
 
-    /// Whether all of the buffer is in use at `step`.
+    /// Whether the whole buffer is in use at `step`.
     #[must_use]
     pub fn is_whole_at(&self, step: Step) -> bool {
         self.live.contains(step) && !self.pauses.iter().any(|pause| pause.steps.contains(step))
@@ -88,16 +88,16 @@ impl Buffer {
 pub struct Pause {
     /// The steps of the pause; inside the live range.
     pub steps: LiveRange,
-    /// The bytes, relative to the buffer's offset, that stay in use; `None`: none do.
+    /// The bytes that stay in use, relative to the buffer's offset; `None` if the buffer is inactive.
     pub window: Option<Range<Bytes>>,
 }
 
-/// An active rectangle of a buffer: some steps, and the bytes relative to its offset in use then.
+/// An active rectangle of a buffer: a range of steps, and the bytes in use then, relative to its offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// When.
+    /// The steps at which the bytes are in use.
     pub steps: LiveRange,
-    /// Which bytes, relative to the buffer's offset.
+    /// The bytes, relative to the buffer's offset.
     pub window: Range<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! The clock of a run.
+//! The clock of a run; tests can replace it.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A clock that never goes back: the machine's, or one that a test makes.
+/// A clock that never goes backwards: the machine's, or one that a test provides.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};

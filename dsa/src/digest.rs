@@ -18,7 +18,7 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Its first 64 bits: a number for a name.
+    /// The first 64 bits as a number, for names.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.0.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
@@ -71,14 +71,14 @@ impl Digest {
         words.finish()
     }
 
-    /// The first 12 hexadecimal digits: enough to tell files apart.
+    /// The first 12 hexadecimal digits: enough to distinguish files.
     #[must_use]
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
 }
 
-/// A hash over numbers, fed in blocks: one call of the hasher for each number would be slow.
+/// Hashes numbers in blocks; one call of the hasher per number would be slow.
 struct Words {
     hasher: blake3::Hasher,
     block: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a person calls the buffers: kept beside the instance, never seen by a planner.
+//! Names and origins of the buffers for people: kept beside the instance, never visible to a planner.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,29 +11,29 @@ pub struct Label {
     pub name: String,
     /// What the buffer is for: `param`, `activation`, `gradient`, `workspace`, ...
     pub category: Option<String>,
-    /// The operation that made it.
+    /// The operation that allocated it.
     pub op: Option<String>,
-    /// The bytes that were asked for, before rounding up to the alignment.
+    /// The requested bytes, before rounding up to the alignment.
     pub requested: Option<Bytes>,
-    /// The steps as the file had them, where they were ranked (nanoseconds, say).
+    /// The steps in the file (nanoseconds, say), if they were replaced by ranks.
     pub original_steps: Option<(u64, u64)>,
-    /// The line of the file, from 1.
+    /// The line in the file, from 1.
     pub row: Option<u64>,
-    /// An offset that was suggested as a warm start; a hint, not a pin.
+    /// An offset suggested as a warm start; a hint, not a pin.
     pub hint: Option<u64>,
 }
 
-/// Labels of all buffers of an instance, by buffer id, and the file's own metadata.
+/// Labels of all buffers of an instance, by buffer id, and the metadata of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
     /// One label for each buffer.
     pub buffers: Vec<Label>,
-    /// `key: value` metadata in the file's order.
+    /// `key: value` metadata in file order.
     pub metadata: Vec<(String, String)>,
 }
 
 impl Labels {
-    /// Labels `0`, `1`, ... for `count` buffers that have no names of their own.
+    /// Labels `0`, `1`, ... for `count` buffers without names.
     #[must_use]
     pub fn numbered(count: usize) -> Self {
         let buffers = (0..count).map(|id| Label { name: id.to_string(), ..Label::default() }).collect();

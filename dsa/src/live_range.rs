@@ -14,7 +14,7 @@ pub struct LiveRange {
     end: Step,
 }
 
-/// A range whose start is not below its end.
+/// The error for a range whose start is not below its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the live range [{start}, {end}) is empty: its start must be below its end")]
 pub struct EmptyLiveRange {
@@ -54,7 +54,7 @@ impl LiveRange {
         self.end.get() - self.start.get()
     }
 
-    /// Whether some step lies in both.
+    /// Whether the two ranges share a step.
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
         self.start.get() < other.end.get() && other.start.get() < self.end.get()
@@ -72,7 +72,7 @@ impl LiveRange {
         self.start.get() <= other.start.get() && other.end.get() <= self.end.get()
     }
 
-    /// The steps that lie in both, or `None`.
+    /// The steps in both ranges; `None` if there is no such step.
     #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         Self::new(self.start.max(other.start).get(), self.end.min(other.end).get()).ok()

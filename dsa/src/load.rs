@@ -2,7 +2,7 @@
 
 use crate::{ArenaId, Bytes, Instance, Step};
 
-/// The most bytes in use at one step, and the first step at which they are.
+/// The most bytes in use at one step, and the first such step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Bytes.
@@ -18,14 +18,14 @@ pub struct LoadCurve {
 }
 
 impl LoadCurve {
-    /// `(step, bytes)`: from this step up to the next point's, so many bytes are in use. Ascending by
-    /// step; the last point has 0 bytes; no point for an instance without buffers.
+    /// `(step, bytes)`: these bytes are in use from this step up to the next point's. Ascending by step; the last point
+    /// has 0 bytes. Empty for an instance without buffers.
     #[must_use]
     pub fn points(&self) -> &[(Step, Bytes)] {
         &self.points
     }
 
-    /// The highest point, the first of equals.
+    /// The highest point; the first if several are equal.
     #[must_use]
     pub fn peak(&self) -> Load {
         let mut peak = Load::default();
@@ -45,7 +45,7 @@ impl LoadCurve {
     }
 }
 
-/// How the first step of a buffer that may overwrite another is counted.
+/// How to count the first step of a buffer that may overwrite another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandOver {
     Counted,

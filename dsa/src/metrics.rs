@@ -1,4 +1,4 @@
-//! What a height is worth.
+//! Compares a height with its bound and its load.
 
 use crate::Bytes;
 
@@ -14,7 +14,7 @@ pub fn gap(height: Bytes, bound: Bytes) -> f64 {
     excess(height, bound)
 }
 
-/// `(height - load) / load`; below 0 where a plan hands memory over in place. A load of 0 gives 0.
+/// `(height - load) / load`; negative if a plan uses hand-overs to get below the load. A load of 0 gives 0.
 ///
 /// ```
 /// use planlab_dsa::{fragmentation, Bytes};

@@ -1,4 +1,4 @@
-//! What a run came to: why it ended, what it found, and when.
+//! The result of a run: why it ended, what it found, and when.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{Bound, Bytes, Claim, Feature, Scope, VerifiedPlan, Violation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// The planner has done all it can.
+    /// The planner has finished.
     Finished,
     /// The incumbent's height equals the bound.
     Proved,
@@ -50,17 +50,17 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Why a planner could not go on.
+/// Why a planner failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The instance demands what the planner does not honour.
+    /// The instance demands a feature that the planner does not honour.
     #[error("the planner does not honour {0}")]
     Unsupported(Feature),
-    /// The planner offered a plan that the verifier refuses.
+    /// The planner offered a plan that the verifier rejects.
     #[error("the planner offered an invalid plan: {0}")]
     Invalid(#[from] Violation),
-    /// A bound above the height of a verified plan.
+    /// A claimed bound above the height of a verified plan.
     #[error("a bound of {bound} ({}) was claimed, but a verified plan has height {height}", bound.evidence)]
     Refuted {
         /// The claim.
@@ -68,12 +68,12 @@ pub enum PlanError {
         /// The height that refutes it.
         height: Bytes,
     },
-    /// Something else, in the planner's words.
+    /// Any other error, in the planner's words.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Leaves a planner from any depth through `?`.
+/// Ends a planner from any depth through `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Halt {
     /// The run is over.
@@ -88,12 +88,12 @@ impl From<PlanError> for Halt {
     }
 }
 
-/// A point of the trajectory: what was known when.
+/// A point of the trajectory: incumbent and bound at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Units of work done by then.
+    /// Units of work done until then.
     pub work: u64,
     /// The incumbent's height.
     pub height: Option<Bytes>,
@@ -101,7 +101,7 @@ pub struct Mark {
     pub bound: Bytes,
 }
 
-/// What an observer of a run is told.
+/// What an observer of a run receives.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A better plan was verified.
@@ -110,23 +110,23 @@ pub enum Event<'a> {
     Bound(Bound),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome<'i> {
     /// The best verified plan.
     pub best: Option<Arc<VerifiedPlan<'i>>>,
     /// The best proven bounds.
     pub bound: Bound,
-    /// The plans that counted: any, where the planner uses hand-overs and the instance permits some.
+    /// The plans that counted: any plan, if the planner uses hand-overs and the instance permits some.
     pub scope: Scope,
-    /// How it ended.
+    /// Why the run ended.
     pub end: Result<Stop, PlanError>,
     /// Incumbent and bound over time, ascending.
     pub trajectory: Vec<Mark>,
-    /// From the start to the end, verification included.
+    /// Time from start to end, including verification.
     pub elapsed: Duration,
-    /// The planner's own time: without the initial bounds and without verification. Of a planner with
-    /// several threads, verification that stood beside planning is taken off too.
+    /// The planner's own time, without the initial bounds and verification. For a planner with several threads,
+    /// verification that ran alongside planning is subtracted too.
     pub planning: Duration,
     /// Units of work done.
     pub work: u64,
@@ -139,7 +139,7 @@ impl Outcome<'_> {
         self.best.as_ref().map(|plan| plan.height())
     }
 
-    /// The bound in the run's scope: on any plan, where the planner uses hand-overs.
+    /// The bound in the run's scope: on any plan, if the planner uses hand-overs.
     #[must_use]
     pub fn claim(&self) -> Claim {
         self.bound.of(self.scope)

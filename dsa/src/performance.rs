@@ -1,5 +1,5 @@
-//! What it cost to serve the requests of a workload: by an online allocator, or from a plan, on simulated, host or
-//! device memory. Times are in nanoseconds, memory is in bytes.
+//! The cost of serving a workload's requests, by an online allocator or from a plan, on simulated, host or device
+//! memory. Times are in nanoseconds, memory in bytes.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Nothing: addresses alone.
+    /// Nothing; only addresses are used.
     #[default]
     None,
-    /// A byte of each page of 4 KiB is written.
+    /// Write one byte of each 4 KiB page.
     Pages,
-    /// Every byte is written after the request and checked before the free.
+    /// Write every byte after the request and check it before the free.
     Pattern,
-    /// On a device, one kernel writes the buffer after the request and one reads it before the free.
+    /// On a device: one kernel writes the buffer after the request and one reads it before the free.
     Kernels,
-    /// As `Kernels`, and the device is kept busy for as long as the recorded operations take.
+    /// Like `Kernels`, and keep the device busy for as long as the recorded operations take.
     Operations,
 }
 
 impl Work {
-    /// All of them.
+    /// All kinds of work.
     pub const ALL: [Self; 5] = [Self::None, Self::Pages, Self::Pattern, Self::Kernels, Self::Operations];
 
     /// The name in files and on screen.
@@ -38,13 +38,13 @@ impl Work {
         }
     }
 
-    /// Whether a processor of the host does it.
+    /// Whether a processor of the host does the work.
     #[must_use]
     pub const fn is_for_host(self) -> bool {
         matches!(self, Self::None | Self::Pages | Self::Pattern)
     }
 
-    /// Whether a device does it.
+    /// Whether a device does the work.
     #[must_use]
     pub const fn is_for_device(self) -> bool {
         matches!(self, Self::None | Self::Kernels | Self::Operations)
@@ -57,20 +57,20 @@ impl fmt::Display for Work {
     }
 }
 
-/// How it ended. Closed: every row has one of these.
+/// How a measurement ended; every row has exactly one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Every request was served.
     #[default]
     Complete,
-    /// A request found no memory.
+    /// The allocator had no memory for a request.
     OutOfMemory,
-    /// Live memory was handed out again, or what was written was not there any more.
+    /// Live memory was handed out again, or a check found other bytes than were written.
     Corrupt,
-    /// The device or the contender is not there, or cannot do what was asked.
+    /// The device or the contender is missing or lacks a required feature.
     Unavailable,
-    /// The device failed, or the process that did it crashed, was killed or wrote nonsense.
+    /// The device failed, or the worker process crashed, was killed or wrote invalid output.
     Failed,
 }
 
@@ -94,70 +94,68 @@ impl fmt::Display for End {
     }
 }
 
-/// Propagations that were timed together, or played.
+/// Propagations that were played or timed together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// How many, of each thread: the times of short ones are taken together.
+    /// The number of propagations per thread; short ones are timed together.
     pub propagations: u32,
-    /// Wall time of all of them. Of several threads: until the last was done.
+    /// Wall time of all of them; with several threads, until the last one ended.
     pub wall_ns: u64,
     /// CPU time of all threads together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
-    /// On a device: the host's time until everything was enqueued. None without kernels, and where there is more than
-    /// the driver's queue holds, so that the host waits for the device.
+    /// On a device: the host's time until all work was enqueued. `None` without kernels, or if the work overfills the
+    /// driver's queue, so that the host waits for the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enqueue_ns: Option<u64>,
-    /// On a device: from the first to the last of its work; none without kernels.
+    /// On a device: from the beginning of its first work to the end of its last; `None` without kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_ns: Option<u64>,
-    /// What was reserved at its end, if that was looked at: over simulated memory before what is still live is freed,
-    /// else after that, when a plan was made and what it replaces was given back.
+    /// Reserved bytes at the end, if measured. On simulated memory: before the remaining live blocks are freed.
+    /// Otherwise: after that, once a new plan was made and the memory of the old one given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<u64>,
-    /// The most that was reserved at once from its begin to its end, by the count of the memory below, if that was
-    /// watched; of several threads the sum of each one's most. None of allocators that processes use, nor of a
-    /// driver's pool.
+    /// The most bytes reserved at once during the sample, as counted by the memory below, if measured; the sum over
+    /// threads. `None` for allocators that processes use and for a driver's pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_peak: Option<u64>,
-    /// Plans made so far by all threads, if it plans.
+    /// Plans made so far by all threads, if the allocator plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<u64>,
-    /// The time that making them took so far; part of the wall time.
+    /// Time spent making them so far; part of the wall time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_ns: Option<u64>,
-    /// Requests that a plan served so far, of all threads, if it plans.
+    /// Requests served from a plan so far, by all threads, if the allocator plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,
-    /// Requests that none served so far, likewise.
+    /// Requests not served from a plan so far, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<u64>,
 }
 
-/// Requests to an allocator that plans which no plan served, by the reason.
+/// Requests that a planning allocator did not serve from its plan, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
-    /// The plan has no such request: there is no plan yet, it was never made before, or it comes at another place than
-    /// the plan has it.
+    /// The plan does not contain the request: there is no plan yet, or the request is new or comes at another position.
     pub unknown: u64,
-    /// It is larger than planned.
+    /// The request is larger than planned.
     pub larger: u64,
-    /// Its place is in use: by a block that lives longer than planned, or that lives at another time.
+    /// Its place is in use, by a block that lives longer than planned or at another time.
     pub taken: u64,
-    /// It outlived the propagation that was recorded, and is not planned.
+    /// The request outlived the recorded propagation and is not planned.
     pub outliving: u64,
     /// The device had no memory for the plan.
     pub no_memory: u64,
 }
 
 impl Missed {
-    /// All of them.
+    /// The total over all reasons.
     #[must_use]
     pub const fn total(self) -> u64 {
         self.unknown + self.larger + self.taken + self.outliving + self.no_memory
     }
 
-    /// Of two allocators together.
+    /// The sum for two allocators.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -170,19 +168,19 @@ impl Missed {
     }
 }
 
-/// Quantiles of the time for one call, from batches of calls, in picoseconds.
+/// Quantiles of the time per call, over batches of calls, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTime {
     /// Half of the batches were faster.
     pub median_ps: u64,
     /// 99 of 100 batches were faster.
     pub p99_ps: u64,
-    /// Batches.
+    /// The number of batches.
     pub batches: u64,
 }
 
 impl CallTime {
-    /// The quantiles of these times, picoseconds; none of none.
+    /// The quantiles of these times in picoseconds; `None` if there are no times.
     #[must_use]
     pub fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
@@ -192,53 +190,54 @@ impl CallTime {
     }
 }
 
-/// What a contender came to.
+/// The measurements of one contender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Performance {
     /// How it ended.
     pub status: End,
-    /// What went wrong, in one line; empty where nothing did.
+    /// What went wrong, in one line; empty if nothing did.
     pub reason: String,
-    /// Propagations before the timed ones: on the host with those whose bytes were checked, on a device those of the
-    /// longest round.
+    /// Propagations before the timed ones. On the host this includes those whose bytes were checked; on a device it is
+    /// the number in the longest round.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing when the warm-up ended, on a device in every round; without a
-    /// warm-up, whether they had by the last sample.
+    /// Whether the reserved bytes were stable when the warm-up ended, on a device in every round. Without a warm-up:
+    /// whether they were stable by the last sample.
     pub is_steady: bool,
-    /// Timed propagations in their order.
+    /// The timed propagations in order.
     pub samples: Vec<Sample>,
-    /// Time for a request; none where more than half of it would be the clock's.
+    /// Time per request; `None` if the clock itself would take more than half of it.
     pub alloc: Option<CallTime>,
-    /// Time for a free, likewise.
+    /// Time per free, likewise.
     pub free: Option<CallTime>,
-    /// The most bytes ever reserved; of several threads with a plan or pool each, the sum.
+    /// The most bytes ever reserved; the sum over threads if each has its own plan or pool.
     pub reserved_peak: u64,
-    /// The most bytes ever handed out at once, as the contender rounds them.
+    /// The most bytes ever handed out at once, after the contender's rounding.
     pub used_peak: Option<u64>,
-    /// The most bytes that the process or the device had more than before, by their own counters.
+    /// The largest increase of memory of the process or device, by their own counters.
     pub physical_peak: Option<u64>,
-    /// Calls for memory to the device or the system, warm-up included, where the contender counts them.
+    /// Memory requests to the device or the system, including the warm-up, if the contender counts them.
     pub device_allocations: u64,
-    /// Entries of free lists that were looked at in one propagation, when steady; of all threads.
+    /// Free list entries inspected in one steady propagation, by all threads.
     pub search_steps: u64,
-    /// Time that threads waited for locks while propagations were timed, where the contender says so.
+    /// Time that threads waited for locks during timed propagations, if the contender reports it.
     pub lock_wait_ns: Option<u64>,
-    /// How often the device had no room, of contenders that then gave something back and asked again, or failed.
+    /// How often the device had no room, for contenders that then released memory and tried again, or failed.
     #[serde(default)]
     pub refusals: Option<u64>,
-    /// Requests of all propagations, the warm-up included, that no plan served, of contenders that plan by themselves.
+    /// Requests not served from a plan, over all propagations including the warm-up, for contenders that plan by
+    /// themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<Missed>,
 }
 
 impl Performance {
-    /// Of a contender that came to nothing.
+    /// A contender without measurements.
     #[must_use]
     pub fn failed(status: End, reason: String) -> Self {
         Self { status, reason, ..Self::default() }
     }
 
-    /// Propagations that its samples are of, without the warm-up.
+    /// The number of timed propagations.
     #[must_use]
     pub fn propagations(&self) -> u64 {
         self.samples.iter().map(|sample| u64::from(sample.propagations)).sum()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, InPlace, Instance, Offset, Scope};
 
-/// Where somebody says that every buffer goes. Anybody makes one, nobody trusts one.
+/// A claimed offset for every buffer. Anyone can make one; nothing trusts it before it is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The offset of each buffer, by id, relative to its arena.
@@ -14,14 +14,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan that hands nothing over.
+    /// A plan without hand-overs.
     #[must_use]
     pub fn from_offsets(offsets: impl Into<Vec<Offset>>) -> Self {
         Self { offsets: offsets.into(), in_place: Vec::new() }
     }
 
-    /// The height that the plan claims: the sum over the arenas of the largest end. `None` where the
-    /// plan has another number of offsets than the instance has buffers, or an end leaves 64 bits.
+    /// The claimed height: the sum over the arenas of the largest end. `None` if the plan does not have one offset per
+    /// buffer, or if an end exceeds 64 bits.
     #[must_use]
     pub fn height(&self, instance: &Instance) -> Option<Bytes> {
         if self.offsets.len() != instance.len() {
@@ -42,7 +42,7 @@ impl Plan {
     }
 }
 
-/// A plan that [`Instance::verify`] has accepted; there is no other way to have one.
+/// A plan that [`Instance::verify`] has accepted; there is no other way to get one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedPlan<'i> {
     instance: &'i Instance,
@@ -73,13 +73,13 @@ impl<'i> VerifiedPlan<'i> {
         &self.plan.offsets
     }
 
-    /// The hand-overs that it uses.
+    /// The hand-overs that the plan uses.
     #[must_use]
     pub fn in_place(&self) -> &[InPlace] {
         &self.plan.in_place
     }
 
-    /// The scope of the bounds that apply to it.
+    /// The scope of the bounds that apply to the plan.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.plan.scope()
@@ -91,7 +91,7 @@ impl<'i> VerifiedPlan<'i> {
         &self.plan
     }
 
-    /// Gives the plan back.
+    /// Converts back to a plain plan.
     #[must_use]
     pub fn into_plan(self) -> Plan {
         self.plan

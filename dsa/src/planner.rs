@@ -7,21 +7,20 @@ use serde::Serialize;
 
 use crate::{Halt, Instance, Run};
 
-/// An algorithm that plans: an immutable configuration, `&self`, and a [`Run`] with everything that
-/// changes.
+/// A planning algorithm: an immutable configuration, `&self`, and a [`Run`] that holds all changing state.
 ///
-/// A planner [offers](Run::offer) plans as it finds them and [raises the bound](Run::raise_bound) as it
-/// proves it; both verify or check before anything counts. It calls [`Run::tick`] often enough that a
-/// time limit holds, and leaves by `?` when that tells it to.
+/// A planner [offers](Run::offer) plans as it finds them and [raises the bound](Run::raise_bound) as it proves it; the
+/// run checks both before they count. The planner calls [`Run::tick`] often enough to keep a time limit, and returns
+/// through `?` when the run ends.
 pub trait Planner: Send + Sync {
-    /// What it is and what it can honour.
+    /// What the planner is and which features it honours.
     fn descriptor(&self) -> Descriptor;
 
-    /// Plans. `Ok(())` means that the planner has done all it can.
+    /// Plans. `Ok(())` means that the planner has finished.
     ///
     /// # Errors
     ///
-    /// [`Halt::Stop`] when the run told it to stop, [`Halt::Error`] when it cannot go on.
+    /// [`Halt::Stop`] when the run ends, [`Halt::Error`] when the planner fails.
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt>;
 }
 
@@ -38,22 +37,22 @@ impl<P: Planner + ?Sized> Planner for Box<P> {
 /// What is known of a planner before it runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Descriptor {
-    /// The stable name: `best-fit`, `first-fit/size`. One that ends in `/published` is a rule as published beside the
-    /// repaired one, and its plans may depend on the unit of the sizes.
+    /// The stable name: `best-fit`, `first-fit/size`. A key that ends in `/published` marks a rule exactly as
+    /// published, beside the repaired one; its plans may depend on the unit of the sizes.
     pub key: Cow<'static, str>,
-    /// One line on what it does.
+    /// What it does, in one line.
     pub summary: Cow<'static, str>,
     /// How good its plans are.
     pub guarantee: Guarantee,
-    /// What it can take into account.
+    /// Which features it takes into account.
     pub honours: Honours,
     /// Whether the seed changes its plans.
     pub randomized: bool,
     /// Where it was published.
     pub reference: &'static str,
-    /// Time in the number n of buffers.
+    /// Running time in the number n of buffers.
     pub complexity: &'static str,
-    /// The most buffers that suites give it by default: past it, it takes too long to be of use.
+    /// The most buffers that suites give it by default; beyond that it is too slow.
     pub practical: Option<u32>,
 }
 
@@ -61,12 +60,12 @@ pub struct Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Guarantee {
-    /// None.
+    /// No guarantee.
     Heuristic,
-    /// Height at most so many times the load, on instances without alignments and pauses: padding and the load of
-    /// whole live ranges know no such limit.
+    /// Height at most this many times the load, on instances without alignments and pauses. Padding and loads of whole
+    /// live ranges have no such limit.
     Ratio(f64),
-    /// Optimal, given the time.
+    /// Optimal, given enough time.
     Exact,
 }
 
@@ -80,11 +79,11 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// What a planner takes into account.
+/// The features that a planner takes into account.
 ///
-/// `in_place`, `pauses` and `hint` are opportunities: a planner that does not honour them plans validly
-/// without. `pins`, `alignment`, `arenas` and `apart` are demands: [`execute`](crate::execute) refuses
-/// an instance that makes one which the planner does not honour.
+/// `in_place`, `pauses` and `hint` are opportunities: a planner that does not honour them makes valid plans without
+/// them. `pins`, `alignment`, `arenas` and `apart` are demands: [`execute`](crate::execute) refuses an instance with a
+/// demand that the planner does not honour.
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent capabilities")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Honours {
@@ -102,9 +101,9 @@ pub struct Honours {
     pub apart: bool,
     /// Starts from suggested offsets.
     pub hint: bool,
-    /// Stops at a work limit at the same point each time.
+    /// Stops at a work limit at the same point in every run.
     pub work_limit: bool,
-    /// Uses more than one thread where it may.
+    /// Uses several threads if the budget permits.
     pub threads: bool,
 }
 
@@ -135,7 +134,7 @@ impl fmt::Display for Feature {
 }
 
 impl Honours {
-    /// The first demand of the instance that is not honoured.
+    /// The first demand of the instance that the planner does not honour, if any.
     #[must_use]
     pub fn refuses(&self, instance: &Instance) -> Option<Feature> {
         let arenas = instance.arenas();

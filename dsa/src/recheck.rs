@@ -1,4 +1,4 @@
-//! The verifier's answer once more, by looking at every pair: slow, short and without a sweep.
+//! A second check of the verifier's answer, pair by pair: slow, short and without a sweep.
 //!
 //! # Complexity
 //!
@@ -6,14 +6,14 @@
 
 use crate::{Buffer, Instance, Piece, Plan};
 
-/// Above so many buffers nothing is checked again.
+/// Instances with more buffers are not checked again.
 const MOST_BUFFERS: usize = 2_000;
 
-/// Panics where the verifier's verdict is not that of the slow check.
+/// Panics if the verifier disagrees with the slow check.
 ///
 /// # Panics
 ///
-/// If the verifier is wrong, or this is.
+/// If the verifier or this check is wrong.
 pub(crate) fn assert_agrees(instance: &Instance, plan: &Plan, accepted: bool) {
     if instance.len() <= MOST_BUFFERS {
         assert_eq!(accepted, is_valid(instance, plan), "the verifier and the slow check differ on {plan:?}");
@@ -48,7 +48,7 @@ fn hand_overs_hold(instance: &Instance, plan: &Plan) -> bool {
         }
         seen.push(pair);
     }
-    // A place that is handed on as often as there are hand-overs has come back.
+    // A chain that continues after as many hand-overs as there are runs in a circle.
     seen.iter().all(|pair| {
         let mut end = Some(pair.output);
         for _ in 0..seen.len() {
@@ -58,13 +58,13 @@ fn hand_overs_hold(instance: &Instance, plan: &Plan) -> bool {
     })
 }
 
-/// A buffer at its place.
+/// A buffer at its offset.
 struct Row<'a> {
     buffer: &'a Buffer,
     pieces: Vec<Piece>,
     low: u128,
     high: u128,
-    /// The first step at which it is looked at: one late where it takes another's place.
+    /// The first step to check: one later if the buffer takes another's place.
     first: u32,
 }
 

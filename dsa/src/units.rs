@@ -1,4 +1,4 @@
-//! Checked units: bytes, offsets, steps and identifiers that cannot be mixed up.
+//! Checked units: bytes, offsets, steps and identifiers that cannot be confused.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -55,7 +55,7 @@ unit! {
     ArenaId(u16)
 }
 unit! {
-    /// An address of a device, in bytes; 0 is no memory.
+    /// An address on a device, in bytes; 0 means no memory.
     Address(u64)
 }
 unit! {
@@ -64,7 +64,7 @@ unit! {
 }
 
 impl Address {
-    /// What a request for no bytes may get; nothing lies there.
+    /// The address that a request for 0 bytes may get; no memory lies there.
     pub const NULL: Self = Self(0);
 }
 

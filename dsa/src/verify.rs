@@ -1,10 +1,11 @@
 //! The verifier: one sweep over the steps with the active bytes in an ordered map.
 //!
-//! Every buffer is cut into its [pieces](crate::Buffer::pieces); a piece is a rectangle of steps and
-//! addresses. At each step the pieces that end are taken out, then those that begin are put in; a piece
-//! overlaps one that is already there exactly if it overlaps its neighbour below or above. A buffer that
-//! takes another's place in a hand-over is put in one step later: at its first step its bytes lie inside
-//! the other's, which are still there.
+//! Every buffer is cut into its [pieces](crate::Buffer::pieces); a piece is a rectangle of steps and addresses. Each
+//! step first removes the pieces that end, then inserts those that begin. A piece overlaps an active one exactly if it
+//! overlaps its neighbour below or above.
+//!
+//! A buffer that takes another's place in a hand-over is inserted one step later: at its first step its bytes lie
+//! inside the other's, which are still active.
 //!
 //! # Complexity
 //!
@@ -21,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Another number of offsets than buffers.
+    /// The number of offsets is not the number of buffers.
     #[error("the plan has {got} offsets, but the instance has {expected} buffers")]
     WrongCount {
         /// Buffers of the instance.
@@ -44,27 +45,27 @@ pub enum Violation {
         buffer: BufferId,
         /// Its offset.
         offset: Offset,
-        /// What it should be a multiple of.
+        /// The required alignment.
         align: Alignment,
     },
-    /// A pinned buffer elsewhere.
+    /// A pinned buffer at another offset.
     #[error("buffer {buffer} at offset {offset}: it is pinned at {pin}")]
     OffPin {
         /// The buffer.
         buffer: BufferId,
         /// Its offset.
         offset: Offset,
-        /// Where it should be.
+        /// The required offset.
         pin: Offset,
     },
-    /// A hand-over that is not allowed, used twice, or whose output leaves the input's bytes.
+    /// A hand-over that is forbidden, used twice, or whose output exceeds the input's bytes.
     #[error("buffer {} takes the place of buffer {}: {reason}", pair.output, pair.input)]
     HandOver {
         /// The hand-over.
         pair: InPlace,
         /// The step at which it happens.
         step: Step,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: &'static str,
     },
     /// Two buffers that must be kept apart share an address.
@@ -76,23 +77,23 @@ pub enum Violation {
     /// Two buffers in use at one step share an address.
     #[error("buffers {first} and {second} overlap at steps {steps}, addresses [{}, {})", bytes.0, bytes.1)]
     Overlap {
-        /// The one that was there first.
+        /// The buffer that was placed first.
         first: BufferId,
-        /// The one that comes into its place.
+        /// The buffer that overlaps it.
         second: BufferId,
-        /// The steps at which these parts of both are in use.
+        /// The steps at which both overlapping parts are in use.
         steps: LiveRange,
-        /// The first shared address, and the one after the last.
+        /// The first shared address, and the end of the shared range.
         bytes: (Offset, Offset),
     },
-    /// An arena that needs more than its capacity.
+    /// An arena that exceeds its capacity.
     #[error("arena {arena} needs {height} bytes, but its capacity is {capacity}")]
     OverCapacity {
         /// The arena.
         arena: ArenaId,
-        /// What the plan needs.
+        /// The bytes that the plan needs.
         height: Bytes,
-        /// What there is.
+        /// The arena's capacity.
         capacity: Bytes,
     },
 }
@@ -113,7 +114,7 @@ impl Violation {
         }
     }
 
-    /// The buffers that it speaks of.
+    /// The buffers involved.
     #[must_use]
     pub fn buffers(&self) -> Vec<BufferId> {
         match self {
@@ -127,7 +128,7 @@ impl Violation {
         }
     }
 
-    /// The steps at which it happens, where it has any.
+    /// The steps of the violation, if it has any.
     #[must_use]
     pub fn steps(&self) -> Option<LiveRange> {
         match self {
@@ -155,8 +156,7 @@ fn check(instance: &Instance, plan: &Plan) -> Result<Bytes, Violation> {
     check_heights(instance, plan)
 }
 
-/// Refuses pinned buffers that overlap; a pinned output's first step is left out, as a hand-over may
-/// cover it.
+/// Rejects pinned buffers that overlap, except at a pinned output's first step, which a hand-over may cover.
 pub(crate) fn check_pins(instance: &Instance) -> Result<(), InstanceError> {
     if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) {
         return Ok(());
@@ -195,7 +195,7 @@ fn check_each(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Which buffers take another's place, by id; empty where none does.
+/// The buffers that take another's place, by id; empty if none does.
 fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Violation> {
     if plan.in_place.is_empty() {
         return Ok(Vec::new());
@@ -234,8 +234,8 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
     }
 }
 
-/// A hand-over of a circle of them, in which nothing would hold the place: buffers that are live at one
-/// and the same step only, each in the place of the next.
+/// A hand-over in a circle of hand-overs: buffers that are live at one and the same step only, each in the place of the
+/// next, so that none of them holds the place itself.
 fn circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
     let momentary = plan.in_place.iter().filter(|pair| instance.buffer(pair.input).live.width() == 1);
     let mut givers: BTreeMap<BufferId, InPlace> = momentary.map(|&pair| (pair.output, pair)).collect();
@@ -284,7 +284,7 @@ fn check_heights(instance: &Instance, plan: &Plan) -> Result<Bytes, Violation> {
     Ok(Bytes::new(sum))
 }
 
-/// Some steps, some addresses of an arena, and whose they are.
+/// A range of steps, a range of addresses in an arena, and the piece's buffer.
 #[derive(Clone, Copy)]
 struct Rectangle {
     start: u32,
@@ -310,7 +310,7 @@ fn rectangles(instance: &Instance, offsets: &[Offset], is_late: impl Fn(BufferId
     all
 }
 
-/// The active rectangles of one arena: from the first address to the one after the last, and the index.
+/// The active rectangles of one arena: from the first address to the end and the index.
 type Active = BTreeMap<u64, (u64, u32)>;
 
 fn first_overlap(mut rectangles: Vec<Rectangle>) -> Result<(), Violation> {
@@ -332,7 +332,7 @@ fn first_overlap(mut rectangles: Vec<Rectangle>) -> Result<(), Violation> {
 
 fn insert(active: &mut Active, rectangles: &[Rectangle], index: u32) -> Result<(), Violation> {
     let new = &rectangles[index as usize];
-    // What is active is disjoint, so of all that begins below `high` only the last can reach past `low`.
+    // Active rectangles are disjoint, so among those that begin below `high` only the last can reach past `low`.
     if let Some((_, &(high, there))) = active.range(..new.high).next_back()
         && high > new.low
     {

@@ -173,7 +173,7 @@ impl Ancestors {
 /// The longest list whose operations are compared one by one.
 const SHORT: usize = 16;
 
-/// The operations that no other one is beyond.
+/// The operations with no other operation beyond them.
 fn extremes(list: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
     let is_extreme = |&op: &OpId| !list.iter().any(|&other| is_beyond(op, other));
     list.iter().copied().filter(is_extreme).collect()

@@ -71,7 +71,7 @@ impl GraphBuilder {
     /// The first rule that is broken.
     pub fn build(self) -> Result<Graph, GraphError> {
         let graph = self.parts()?;
-        // What depends on what is made anew where it is needed; here it is only counted.
+        // Dependencies are computed anew where they are needed; this call only counts them.
         pairs(&graph)?;
         graph.order().into_iter().try_for_each(|op| check_reads(&graph, op))?;
         Ok(graph)
@@ -411,7 +411,7 @@ mod tests {
         let [gradient, late] =
             ["gradient", "late"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(4))));
         let view = graph.tensor(Tensor::new("view", Bytes::new(2)).within(w, Bytes::new(1)));
-        // Before the update: it waits for what is added last, and the update must wait for it.
+        // Before the update: it waits for the operation added last, and the update must wait for it.
         graph.operation(Operation::new("read before").reads([w, late]).writes([gradient]));
         graph.operation(Operation::new("update").reads([w]).writes([w]));
         graph.operation(Operation::new("read after").reads([view]));

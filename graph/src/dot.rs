@@ -1,9 +1,9 @@
 //! Graphs as Graphviz text.
 //!
-//! Operations are boxes with the step at which they run, and edges are tensors with their sizes. The operations at which
-//! the most bytes are live are filled. Inputs are ellipses. External inputs, such as parameters, are not drawn, since they would
-//! hide the rest; other external tensors are dashed. A dotted edge joins two operations that must keep their turn because
-//! one of them updates bytes that both use.
+//! Operations are boxes with their steps; edges are tensors with their sizes. The operations with the most live bytes
+//! are filled. Inputs are ellipses. External inputs, such as parameters, are omitted, since they would hide the rest;
+//! other external tensors are dashed. A dotted edge joins two operations that must keep their order because one of them
+//! updates bytes that both use.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
 ///
 /// # Errors
 ///
-/// As [`lower`].
+/// Like [`lower`].
 pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
     let instance = lower(graph, order)?.instance;
     let (curve, peak) = (instance.load_curve(), instance.load().bytes);
@@ -75,7 +75,7 @@ fn edges(out: &mut String, graph: &Graph, op: OpId) {
     }
 }
 
-/// An edge for each dependency that no tensor shows.
+/// An edge for each dependency that is not visible as a tensor.
 fn turns(out: &mut String, graph: &Graph) {
     let dependencies = Dependencies::of(graph);
     for op in graph.order() {
@@ -94,7 +94,7 @@ fn label(graph: &Graph, id: TensorId) -> String {
     format!("{name}\n{}", size(tensor.bytes))
 }
 
-/// A size in the largest unit of which it has at least one.
+/// A size in the largest unit that gives at least 1.
 fn size(bytes: Bytes) -> String {
     let bytes = bytes.get();
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];

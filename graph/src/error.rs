@@ -19,7 +19,7 @@ pub enum GraphError {
         op: OpId,
         /// The tensor that it uses.
         tensor: TensorId,
-        /// How many tensors there are.
+        /// The number of tensors.
         count: usize,
     },
     /// An operation reads a tensor that is not made yet.
@@ -32,7 +32,7 @@ pub enum GraphError {
         /// The operation that makes it.
         maker: OpId,
     },
-    /// An in-place pair that is not an input and an output that fits into it.
+    /// An in-place pair that is not an input of the operation and an output that fits into it.
     #[error("operation {op} cannot write tensor {output} over tensor {input}: {reason}")]
     BadInPlace {
         /// The operation.
@@ -41,7 +41,7 @@ pub enum GraphError {
         input: TensorId,
         /// The tensor to write.
         output: TensorId,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
     /// A time that is negative, infinite or not a number.
@@ -80,7 +80,7 @@ pub enum GraphError {
         /// The operation that was added later.
         second: OpId,
     },
-    /// Operations that depend on each other, so that none can run first.
+    /// Operations that depend on each other in a circle, so that none can run first.
     #[error("operations wait for each other in a cycle: {}", chain(operations))]
     Cycle {
         /// The operations; the next one depends on each, and the first on the last.
@@ -93,7 +93,7 @@ pub enum GraphError {
         tensor: TensorId,
         /// Its base.
         base: TensorId,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
     /// The tensors together exceed 64 bits.

@@ -10,9 +10,9 @@ use crate::{GraphBuilder, OpId, Operation, Tensor, TensorId};
 
 /// A valid computation graph: operations in an order in which they can run.
 ///
-/// An operation makes the tensors that it writes and does not read; one that updates a tensor (a parameter, say) does
-/// not make it. A tensor has at most one maker, and a byte at most one writer. A tensor that no operation makes is an
-/// input: it is there from the start.
+/// An operation makes the tensors that it writes but does not read; an operation that updates a tensor (a parameter,
+/// say) does not make it. A tensor has at most one maker, and a byte at most one writer. A tensor that no operation
+/// makes is an input: it exists from the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     pub(crate) tensors: Vec<Tensor>,
@@ -29,7 +29,7 @@ pub struct Graph {
 /// The place of a tensor in a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The tensor that owns the storage: the tensor itself if it is no alias.
+    /// The tensor that owns the storage: the tensor itself if it is not an alias.
     pub root: TensorId,
     /// The first byte of the tensor in the storage.
     pub offset: Bytes,
@@ -117,7 +117,7 @@ impl Graph {
         writers
     }
 
-    /// Whether a tensor is there from the start: it has no sources.
+    /// Whether a tensor exists from the start: it has no sources.
     ///
     /// # Panics
     ///
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(graph.sources(shown), [view]);
     }
 
-    /// A cache of which one half is there from the start and the other is written.
+    /// A cache with one half that exists from the start and another that is written.
     #[test]
     fn a_piece_that_nobody_writes_is_an_input() {
         let (mut graph, _, cache) = two();

@@ -1,4 +1,4 @@
-//! Computation graphs, and how an execution order turns one into live ranges.
+//! Computation graphs, and their conversion to live ranges by an execution order.
 //!
 //! ```
 //! use planlab_dsa::Bytes;

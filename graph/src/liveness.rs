@@ -1,4 +1,4 @@
-//! From an execution order to live ranges.
+//! Converts an execution order to live ranges.
 //!
 //! The operation at position `k` of the order runs at step `k`. A tensor is live from the step of its maker (an
 //! input: from step 0) to the step after its last use (an output: to the end), and a workspace for one step. If an
@@ -35,7 +35,7 @@ pub enum OrderError {
         /// An operation that is missing, unknown or repeated.
         op: OpId,
     },
-    /// An operation comes before one that makes its input.
+    /// An operation comes before the one that makes its input.
     #[error("operation {op} comes before operation {maker}, which makes its input {tensor}")]
     Dependency {
         /// The operation that comes too early.
@@ -45,7 +45,7 @@ pub enum OrderError {
         /// The tensor that it reads.
         tensor: TensorId,
     },
-    /// An operation comes before one that must run first: that one makes an input of it, or one of the two updates
+    /// An operation comes before one that must run first: the other makes an input of it, or one of the two updates
     /// bytes that both use, or they run on one stream.
     #[error("operation {op} comes before operation {before}, which must run first")]
     TooEarly {
@@ -73,7 +73,7 @@ pub enum OrderError {
     },
 }
 
-/// The placement problem of a graph, and what each buffer stands for.
+/// The placement problem of a graph, and the origin of each buffer.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The placement problem.
@@ -109,29 +109,29 @@ pub(crate) struct Parts {
 ///
 /// # Errors
 ///
-/// As [`lower`].
+/// Like [`lower`].
 ///
 /// # Complexity
 ///
-/// As [`lower`].
+/// Like [`lower`].
 pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), OrderError> {
     lower(graph, order).map(|lowered| (lowered.instance, lowered.labels))
 }
 
-/// As [`liveness`]; also says what each buffer stands for.
+/// Like [`liveness`], but also returns the origin of each buffer.
 ///
 /// # Errors
 ///
-/// [`OrderError`] if the order is not a permutation of the operations, runs an operation before its inputs are
-/// made, or gives an update another turn than the graph does.
+/// [`OrderError`] if the order is not a permutation of the operations, runs an operation before its inputs exist, or
+/// moves an update past another use of its bytes.
 ///
 /// # Complexity
 ///
-/// O(tensors + operations + (reads + writes) log); in another order than that of the graph, also that of
+/// O(tensors + operations + (reads + writes) log); if the order differs from the graph's, also that of
 /// [`Dependencies::of`].
 pub fn lower(graph: &Graph, order: &[OpId]) -> Result<Lowered, OrderError> {
     let steps = positions(graph.operations().len(), order)?;
-    // The order of the graph itself is legal.
+    // The graph's own order is always legal.
     if !order.is_sorted() {
         check_dependencies(graph, &steps)?;
         Dependencies::of(graph).check(order)?;
@@ -213,7 +213,7 @@ impl Lowering {
         Some(self.push(operation.workspace, (step, step + 1), label))
     }
 
-    /// The in-place pairs of all operations at which the input is used for the last time.
+    /// The in-place pairs of all operations that are the last use of the input.
     fn permissions(
         &self,
         graph: &Graph,
@@ -279,7 +279,7 @@ mod tests {
     fn only_a_last_use_may_be_overwritten() {
         let graph = chain();
         let (instance, _) = liveness(&graph, &graph.order()).expect("a valid order");
-        // x is needed again at step 2, so only b over a is left.
+        // x is needed again at step 2, so only b over a remains.
         let pair = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
         assert_eq!(instance.in_place(), [pair]);
     }
@@ -346,7 +346,7 @@ mod tests {
         // x with both aliases, y, z, small.
         assert_eq!(lives, [(0, 5), (2, 4), (3, 4), (4, 5)]);
         assert_eq!(lowered.buffer_of[part.index()], Some(BufferId::new(0)));
-        // A view still needs x when y is made, and a part of a buffer is not handed over.
+        // A view still needs x when y is made, and a part of a buffer cannot be handed over.
         assert_eq!(
             lowered.instance.in_place(),
             [InPlace { input: BufferId::new(1), output: BufferId::new(2) }]
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(labels.buffers[1].name, "last");
     }
 
-    /// The output fills a storage whose bytes are there from the start.
+    /// The output fills a storage whose bytes exist from the start.
     #[test]
     fn what_is_there_from_the_start_takes_no_place() {
         let mut graph = Graph::builder();

@@ -1,9 +1,9 @@
 //! The dependencies between operations, and the orders in which a graph can run.
 //!
-//! An operation runs after those that make what it reads. An operation that updates a tensor (it reads and writes
-//! the tensor) keeps its turn among the operations that read or update the same bytes: it runs after those that
-//! precede it in the order of the graph, and before those that follow it there. An order is legal if it respects
-//! all of that and, where streams count, the order within each stream.
+//! An operation runs after those that make its inputs. An operation that updates a tensor (reads and writes it) keeps
+//! its position among the operations that read or update the same bytes: after those before it in the order of the
+//! graph, and before those after it. An order is legal if it respects these rules and, if streams count, the order
+//! within each stream.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// From pairs of `count` operations; repeated pairs count once, and neighbours ascend.
+    /// Builds it from pairs of `count` operations; repeated pairs count once, and neighbours ascend.
     pub(crate) fn new(count: usize, mut pairs: Vec<(OpId, OpId)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
@@ -58,7 +58,7 @@ impl Neighbours {
     }
 }
 
-/// The operations in an order in which each precedes its neighbours; of several that can come next, the lowest does.
+/// The operations in an order in which each precedes its neighbours; among several candidates the lowest comes first.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpI
     if order.len() == after.count() { Ok(order) } else { Err(cycle(&after.reversed(), &waiting)) }
 }
 
-/// A cycle among the operations that still wait, starting at its lowest operation.
+/// A cycle among the waiting operations, starting at its lowest operation.
 fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
     let is_waiting = |op: OpId| waiting[op.index()] > 0;
     let mut turn = vec![None; waiting.len()];
@@ -125,12 +125,12 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// The dependencies through tensors; operations of one stream may change places.
+    /// The dependencies through tensors; operations of one stream may be reordered.
     ///
     /// # Complexity
     ///
-    /// O((reads + writes + pairs) log). A piece of a storage that is updated apart from the rest counts once for each
-    /// operation that uses it. [`GraphError::TooManyDependencies`](crate::GraphError) limits both.
+    /// O((reads + writes + pairs) log). A piece of a storage that is updated separately counts once for each operation
+    /// that uses it. [`GraphError::TooManyDependencies`](crate::GraphError) limits both.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         Self::from_pairs(graph.operations().len(), all_pairs(graph))
@@ -184,7 +184,7 @@ impl Dependencies {
         self.after.in_degrees()
     }
 
-    /// Checks that an order has every operation once, each after those that it depends on.
+    /// Checks that an order contains every operation once, each after those that it depends on.
     ///
     /// # Errors
     ///
@@ -200,8 +200,7 @@ impl Dependencies {
         Ok(())
     }
 
-    /// A random legal order: each next operation is drawn uniformly from those that are ready. Not all orders are
-    /// equally likely.
+    /// A random legal order: each next operation is drawn uniformly from the ready ones. Orders are not equally likely.
     ///
     /// # Complexity
     ///
@@ -224,8 +223,8 @@ impl Dependencies {
         order
     }
 
-    /// The number of legal orders; `None` if it is 2^128 or more, if there are more than 128 operations, or if more
-    /// than `limit` sets of equally many operations can be done first.
+    /// The number of legal orders. `None` if it is 2^128 or more, if there are more than 128 operations, or if more
+    /// than `limit` sets of the same size can run first.
     ///
     /// # Complexity
     ///
@@ -239,7 +238,7 @@ impl Dependencies {
         let bit = |op: &OpId| 1_u128 << op.index();
         let ids = || (0..count).map(OpId::from_index);
         let needs: Vec<u128> = ids().map(|op| self.before(op).iter().map(bit).sum()).collect();
-        // By set of operations that can be done first: the number of orders in which they can be done.
+        // For each set of operations that can run first: the number of its orders.
         let mut layer = FxHashMap::from_iter([(0_u128, 1_u128)]);
         for _ in 0..count {
             let mut next = FxHashMap::default();
@@ -279,8 +278,8 @@ fn all_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
     data_pairs(graph, usize::MAX).expect("without a limit")
 }
 
-/// All pairs of operations of which the second directly depends on the first through a tensor; `None` if it takes
-/// more than `limit` steps to name them.
+/// All pairs in which the second operation directly depends on the first through a tensor; `None` if listing them takes
+/// more than `limit` steps.
 pub(crate) fn data_pairs(graph: &Graph, limit: usize) -> Option<Vec<(OpId, OpId)>> {
     let mut pairs = Vec::new();
     for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
@@ -303,7 +302,7 @@ fn enter(op: OpId, mut before: Vec<OpId>, pairs: &mut Vec<(OpId, OpId)>) {
     pairs.extend(before.into_iter().map(|before| (before, op)));
 }
 
-/// The spans that an operation updates, and those that it reads, itself or to update them.
+/// The spans that an operation updates, and those that it reads without or with an update.
 fn touched(graph: &Graph, operation: &Operation) -> [Vec<Span>; 2] {
     let spans = |tensors: &mut dyn Iterator<Item = TensorId>| {
         union(tensors.map(|tensor| Span::of(graph, tensor)).collect())
@@ -311,7 +310,7 @@ fn touched(graph: &Graph, operation: &Operation) -> [Vec<Span>; 2] {
     [spans(&mut operation.updates()), spans(&mut operation.reads.iter().copied())]
 }
 
-/// A piece of a storage that each update writes as a whole or not at all.
+/// A piece of a storage that each update writes either completely or not at all.
 struct Segment {
     span: Span,
     /// The last update so far.
@@ -355,7 +354,7 @@ impl Updated {
         &mut self.0[from..to]
     }
 
-    /// Adds the pairs of an update with the operations that read its bytes since the last one, and with those that
+    /// Adds the pairs of an update: with the operations that read its bytes since the last update, and with those that
     /// read or update them next.
     fn pairs(
         mut self,
@@ -419,7 +418,7 @@ mod tests {
         numbers.iter().copied().map(OpId::from_index).collect()
     }
 
-    /// Two branches of two operations each between a first and a last one.
+    /// Two branches of two operations each, between a first and a last operation.
     fn diamond() -> Graph {
         let mut graph = Graph::builder();
         let [x, a, b, c, d] =

@@ -1,13 +1,12 @@
 //! Instances whose plans are safe in every legal order, so that operations may run in parallel.
 //!
-//! A plan for the live ranges of one order is safe for that order alone. Here two buffers may share an address only
-//! if, in every legal order, all operations that use the first end before any that uses the second begins. The live
-//! ranges of the order keep apart the buffers that overlap in it. The other unsafe pairs are kept apart in one of
-//! two ways:
+//! A plan for the live ranges of one order is safe only for that order. Here two buffers may share an address only if,
+//! in every legal order, all operations that use the first end before any that uses the second begins. The live ranges
+//! of the order keep apart buffers that overlap in it. There are two ways to keep the other unsafe pairs apart:
 //!
-//! - [`Safety::KeepApart`]: exactly, with a pair for each two buffers that only the order separates;
-//! - [`Safety::Widened`]: with live ranges that extend to the start of the last such buffer. Every planner can plan
-//!   the instance, since it has no pairs, but buffers in between are kept apart as well.
+//! - [`Safety::KeepApart`]: exactly, with one pair for any two buffers that only the order separates;
+//! - [`Safety::Widened`]: with live ranges that extend to the start of the last such buffer. Every planner can plan the
+//!   instance, since it has no pairs, but buffers in between are kept apart as well.
 //!
 //! ```text
 //!   order     f -> g     in parallel with    h -> i
@@ -18,16 +17,16 @@
 //!
 //! # Complexity
 //!
-//! O(buffers * operations / 64) and the ancestor relation; with pairs, also a step for each buffer between the end of one
-//! and the last that it may overlap. [`AllOrders`] limits the memory of the relation and
-//! the number of pairs.
+//! O(buffers * operations / 64), plus the ancestor relation. With pairs, also one step for each buffer between the end
+//! of a buffer and the last one that it may overlap. [`AllOrders`] limits the memory of the relation and the number of
+//! pairs.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, KeepApart, LiveRange, Step};
 
 use crate::liveness::{Parts, in_place_buffers};
 use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower};
 
-/// How buffers that only the order separates are kept apart.
+/// How to keep apart buffers that only the order separates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
     /// With pairs.
@@ -79,15 +78,14 @@ impl AllOrders {
         self
     }
 
-    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in
-    /// every order that `dependencies` allow. Live ranges, ids and labels are those of `order`, as [`lower`] gives
-    /// them.
+    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
+    /// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, like in [`lower`].
     ///
     /// An in-place permission remains if the output is made after all other uses of the input in every order.
     ///
     /// # Errors
     ///
-    /// As [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
+    /// Like [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
     /// [`OrderError::TooManyOperations`] and [`OrderError::TooManyPairs`].
     pub fn lower(
         &self,
@@ -112,11 +110,11 @@ impl AllOrders {
     }
 }
 
-/// As [`AllOrders::lower`], with the usual limits.
+/// Like [`AllOrders::lower`], with the usual limits.
 ///
 /// # Errors
 ///
-/// As [`AllOrders::lower`].
+/// Like [`AllOrders::lower`].
 pub fn lower_for_all_orders(
     graph: &Graph,
     order: &[OpId],
@@ -129,7 +127,7 @@ pub fn lower_for_all_orders(
 fn widen(relation: &Relation<'_>, parts: &mut Parts) {
     let mut ends: Vec<Step> = parts.buffers.iter().map(|buffer| buffer.live.end()).collect();
     relation.for_each_ended(|earlier, later| {
-        // The last one that is not safe decides.
+        // The last unsafe one decides.
         if let Some(&last) = later.last() {
             let start = relation.buffers[last].live.start();
             ends[earlier] = Step::new(start.get() + 1).max(ends[earlier]);
@@ -149,7 +147,7 @@ struct Relation<'l> {
     buffers: &'l [Buffer],
     storages: &'l [Storage],
     ancestors: Ancestors,
-    /// The users that may run first; none if the buffer is live from the start.
+    /// The users that may run first; empty if the buffer is live from the start.
     first: Vec<Vec<OpId>>,
     /// The users that may run last; `None` if the buffer stays to the end.
     last: Vec<Option<Vec<OpId>>>,
@@ -176,8 +174,8 @@ impl<'l> Relation<'l> {
         Self { buffers: lowered.instance.buffers(), storages: &lowered.storages, ancestors, first, last }
     }
 
-    /// For each buffer, by its end and then its id, those that begin at its end or later in the order of the live
-    /// ranges, by their starts, up to the last one that it may overlap in another order.
+    /// Visits the buffers by end and id. For each, it lists the buffers that begin at its end or later in the order of
+    /// the live ranges, by start. The list ends with the last buffer that it may overlap in another order.
     fn for_each_ended(&self, mut act: impl FnMut(usize, &[usize])) {
         let mut by_start: Vec<usize> = (0..self.buffers.len()).collect();
         by_start.sort_by_key(|&index| self.buffers[index].live.start());
@@ -195,8 +193,8 @@ impl<'l> Relation<'l> {
         }
     }
 
-    /// For each operation the first place in a list of buffers from which on all buffers begin after the operation in
-    /// every order. The buffer before that place does not.
+    /// For each operation, the first position in a list of buffers from which on all buffers begin after the operation
+    /// in every order. The buffer before that position does not.
     ///
     /// # Complexity
     ///
@@ -204,7 +202,7 @@ impl<'l> Relation<'l> {
     fn safe_from(&self, list: &[usize]) -> Vec<usize> {
         let operations = self.ancestors.operations();
         let mut safe_from = vec![0; operations];
-        // The operations that precede all buffers from the present place on.
+        // The operations that precede all buffers from the current position on.
         let mut before_all = vec![u64::MAX; operations.div_ceil(64)];
         for (place, &buffer) in list.iter().enumerate().rev() {
             for &first in &self.first[buffer] {
@@ -326,7 +324,7 @@ mod tests {
         assert_eq!(lowered(&graph, Safety::KeepApart).instance.in_place(), []);
     }
 
-    /// The cut in the list of later buffers leaves out none that may overlap.
+    /// The cut in the list of later buffers omits no buffer that may overlap.
     #[test]
     fn pairs_are_those_of_the_definition() {
         let mut rng = ChaCha8Rng::seed_from_u64(29);

@@ -1,4 +1,4 @@
-//! What a graph is made of: tensors and operations.
+//! The parts of a graph: tensors and operations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -66,11 +66,11 @@ pub struct Tensor {
     pub category: Option<Cow<'static, str>>,
     /// Whether it is still needed after the last operation.
     pub output: bool,
-    /// Whether the caller owns its memory (parameters, say, or gradients that the caller binds). Such a tensor is no
+    /// Whether the caller owns its memory (parameters, say, or gradients that the caller binds). Such a tensor is not a
     /// buffer of the placement problem.
     pub external: bool,
-    /// Its place in the storage of another tensor; `None`: it has a storage of its own. A view shows the bytes of its
-    /// base: an operation that changes them through the view reads and writes the view.
+    /// Its place in the storage of another tensor; `None` for a storage of its own. A view shows the bytes of its base:
+    /// an operation that changes them through the view reads and writes the view.
     pub alias: Option<Alias>,
 }
 
@@ -123,11 +123,11 @@ pub struct Operation {
     pub writes: Vec<TensorId>,
     /// `(input, output)`: the output may take the place of the input if no other operation needs the input later.
     pub in_place: Vec<(TensorId, TensorId)>,
-    /// Scratch memory that it needs while it runs, in bytes; 0 for none.
+    /// Scratch memory in bytes while it runs; 0 for none.
     pub workspace: Bytes,
-    /// Floating-point operations; 0 if they were not counted.
+    /// Floating-point operations; 0 if not counted.
     pub flops: u64,
-    /// Its run time in seconds, if it was measured.
+    /// Its measured run time in seconds, if known.
     pub seconds: Option<f64>,
     /// The stream that it runs on. Operations of one stream run one after another, in the order of the graph.
     pub stream: Stream,
@@ -189,13 +189,13 @@ impl Operation {
         self
     }
 
-    /// The tensors that it writes and does not read.
+    /// The tensors that it writes but does not read.
     pub fn makes(&self) -> impl Iterator<Item = TensorId> + '_ {
         let reads = self.sorted_reads();
         self.writes.iter().copied().filter(move |tensor| reads.binary_search(tensor).is_err())
     }
 
-    /// The tensors that it reads and writes: it changes them in place.
+    /// The tensors that it both reads and writes, changing them in place.
     pub fn updates(&self) -> impl Iterator<Item = TensorId> + '_ {
         let reads = self.sorted_reads();
         self.writes.iter().copied().filter(move |tensor| reads.binary_search(tensor).is_ok())

@@ -1,9 +1,9 @@
 //! Runs a plan in random legal orders of its graph, and finds buffers that overlap in memory.
 //!
-//! In each turn a random operation ends or, if fewer than a given number run, a random operation that is ready
-//! begins. With one operation at a time this is a random legal order. A buffer takes its place when the first
-//! operation that uses it begins, and leaves it when the last one ends. An output that takes over the place of an
-//! input must begin when no other operation needs the input any more.
+//! In each turn a random operation ends or, if fewer than a given number are running, a random ready operation begins.
+//! With one operation at a time this is a random legal order. A buffer takes its place when the first operation that
+//! uses it begins, and leaves it when the last one ends. An output that takes over the place of an input must not begin
+//! while another operation still needs the input.
 //!
 //! Nothing here uses live ranges or pairs: it shares no code with the lowering that makes plans safe.
 //!
@@ -30,11 +30,11 @@ pub struct Clash {
     pub order: Vec<OpId>,
     /// The operation that begins or ends.
     pub op: OpId,
-    /// The buffer that takes its place.
+    /// The buffer that is placed.
     pub new: BufferId,
-    /// The buffer that is there already.
+    /// The buffer that already lies there.
     pub old: BufferId,
-    /// What is wrong.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -81,7 +81,7 @@ impl<'g> Rehearsal<'g> {
     ///
     /// # Panics
     ///
-    /// If the plan does not have an offset for each buffer, or a part is of another graph.
+    /// If the plan does not have one offset per buffer, or a part belongs to another graph.
     #[must_use]
     pub fn new(graph: &Graph, dependencies: &'g Dependencies, lowered: &Lowered, plan: &'g Plan) -> Self {
         let count = lowered.instance.len();
@@ -152,7 +152,7 @@ impl<'g> Rehearsal<'g> {
 /// The state of a run.
 struct Course<'r> {
     plan: &'r Rehearsal<'r>,
-    /// The number of users of each buffer that have not ended.
+    /// The number of users of each buffer that have not ended yet.
     left: Vec<u32>,
     begun: Vec<bool>,
     /// The buffers in memory: end and id, by offset.
@@ -180,7 +180,7 @@ impl<'r> Course<'r> {
         Ok(())
     }
 
-    /// The output lies inside the input until the operation ends; then it alone is left.
+    /// The output lies inside the input until the operation ends; then only the output remains.
     fn check_hand_over(&mut self, from: BufferId, to: BufferId, op: OpId) -> Result<(), Clash> {
         let reads = self.plan.buffers[op.index()].contains(&from) && self.begun[from.index()];
         let is_alone = self.left[from.index()] == 1 && !self.plan.to_end[from.index()];

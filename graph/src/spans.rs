@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-/// The union of spans: sorted, and no two of them overlap or touch.
+/// The union of spans: sorted, without overlapping or adjacent ones.
 pub(crate) fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     spans.dedup_by(|next, last| {
@@ -34,7 +34,7 @@ pub(crate) fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-/// What is left of a span without a union of others.
+/// The parts of a span outside a union of others.
 pub(crate) fn without(span: Span, others: &[Span]) -> Vec<Span> {
     let mut left = Vec::new();
     let mut start = span.start;

@@ -1,4 +1,4 @@
-//! Storages: each is a tensor together with the tensors that lie in it, and is live as a whole.
+//! Storages: each is a tensor together with the tensors inside it, and is live as a whole.
 
 use planlab_dsa::Bytes;
 
@@ -24,8 +24,8 @@ pub struct Storage {
 }
 
 impl Graph {
-    /// The storages that take up memory while the graph runs, by the id of their root: not those of external
-    /// tensors, and not those that no operation uses, except for inputs that are outputs of the graph as well.
+    /// The storages that take up memory while the graph runs, by the id of their root. Excludes storages of external
+    /// tensors and unused ones, except for inputs that are also outputs of the graph.
     ///
     /// # Complexity
     ///
@@ -40,8 +40,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills a storage of
-    /// its own. A tensor that is only a part of a storage is never handed over: others may lie beside it.
+    /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills its own storage.
+    /// A tensor that is only a part of a storage is never handed over: others may lie beside it.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
-//! Which operation writes which bytes of a storage that several tensors share.
+//! Finds the operation that writes each byte of a storage that several tensors share.
 //!
-//! An operation writes the bytes of its outputs that it does not read. What it reads and writes it only shows again
-//! (a reshape writes a view of its input) or updates. No byte has two writers.
+//! An operation writes the bytes of its outputs that it does not read. If it both reads and writes bytes, it only views
+//! them again (a reshape writes a view of its input) or updates them. No byte has two writers.
 //!
 //! ```text
 //!  joined   [===============)      read by h
@@ -23,7 +23,7 @@ struct Written {
     tensor: TensorId,
 }
 
-/// The writers of all storages in which more than one tensor lies.
+/// The writers of all storages that contain more than one tensor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Writers {
     /// By root, sorted by the first byte; no two overlap.
@@ -48,7 +48,7 @@ impl Writers {
         Ok(Self { of })
     }
 
-    /// The operations that write bytes of a span, by the first byte; one may come several times.
+    /// The operations that write bytes of a span, by first byte; an operation may occur several times.
     pub(crate) fn of(&self, span: Span) -> impl Iterator<Item = OpId> + '_ {
         let all = self.of.get(&span.root).map_or(&[][..], Vec::as_slice);
         let from = all.partition_point(|written| written.span.end <= span.start);
@@ -71,7 +71,7 @@ fn written(graph: &Graph, op: OpId, operation: &Operation) -> Vec<Written> {
     parts.collect()
 }
 
-/// Joins what one operation writes twice or side by side.
+/// Joins overlapping or adjacent bytes that one operation writes.
 fn joined(sorted: &[Written]) -> Result<Vec<Written>, GraphError> {
     let mut all: Vec<Written> = Vec::with_capacity(sorted.len());
     for &next in sorted {

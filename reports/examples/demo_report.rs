@@ -1,4 +1,4 @@
-//! Makes a store from small instances and simple plans, and a report from it.
+//! Makes a store from small instances and simple plans, and a report from the store.
 //!
 //! ```text
 //! cargo run -p planlab-reports --example demo_report -- STORE OUT
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
     let start = Instant::now();
     let written = Report::from_store(&store, options)?.write(&out)?;
     let seconds = start.elapsed().as_secs_f64();
-    // The example is a program of its own, so it may print.
+    // The example is a program, so it may print.
     #[expect(clippy::print_stderr, reason = "tells where the report is")]
     {
         eprintln!("{} pages, {} files in {out} after {seconds:.2} s", written.pages, written.files);
@@ -78,7 +78,7 @@ fn chain(layers: u32, batch: u64) -> (Instance, Labels) {
     (Instance::from_buffers(buffers).expect("valid"), labels)
 }
 
-/// Buffers with sizes and lives from a small generator.
+/// Buffers with sizes and live ranges from a small generator.
 fn uniform(count: u32, seed: u64) -> (Instance, Labels) {
     let mut state = seed;
     let mut next = |below: u64| {
@@ -142,7 +142,7 @@ fn first_fit(instance: &Instance, order: &[usize]) -> Plan {
     let mut offsets = vec![Offset::default(); buffers.len()];
     for &at in order {
         let mut offset = 0;
-        // Kept in the order of their offsets, so the first gap is the lowest.
+        // Sorted by offset, so the first gap is the lowest.
         for &other in placed.iter().filter(|&&other| buffers[other].live.overlaps(buffers[at].live)) {
             let below: Offset = offsets[other];
             if offset + buffers[at].size.get() <= below.get() {

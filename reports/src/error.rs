@@ -1,4 +1,4 @@
-//! What can go wrong with a report.
+//! Errors of reports.
 
 use planlab_files::FolderError;
 use planlab_results::StoreError;
@@ -10,15 +10,15 @@ pub enum ReportError {
     /// The records could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The pages cannot be written to that folder.
+    /// The folder cannot take the pages.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A picture that could not be drawn.
+    /// Drawing a picture failed.
     #[error("cannot draw {what}: {reason}")]
     Draw {
-        /// Which.
+        /// The picture.
         what: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Tables, plots and pages, made from records alone.
 //!
-//! A [`Report`] is one folder that opens from disk: no server, no network, and the same bytes whenever it is
-//! made again from the same records. The pictures of a single instance or plan ([`placement_map`],
-//! [`fragmentation_map`], [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
+//! A [`Report`] is one folder that opens from disk, without a server or network. The same records give the same bytes
+//! every time. The pictures of a single instance or plan ([`placement_map`], [`fragmentation_map`],
+//! [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
 
 mod data;
 mod error;

@@ -1,4 +1,4 @@
-//! The report: from a store to a folder of pages.
+//! Makes a report: from a store to a folder of pages.
 
 use std::path::{Path, PathBuf};
 
@@ -19,16 +19,16 @@ use crate::site::page::Page;
 use crate::site::{Frame, ReportOptions, Site, Writer, draw, draw_nets, slug, unique};
 use crate::{ReportError, pages};
 
-/// What was written.
+/// The files that were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Pages.
+    /// The number of pages.
     pub pages: usize,
-    /// All files, pages included.
+    /// The number of all files, pages included.
     pub files: usize,
 }
 
-/// A report that can be written.
+/// A report, ready to be written.
 #[derive(Clone, Debug)]
 pub struct Report {
     store: PathBuf,
@@ -42,7 +42,7 @@ pub struct Report {
     slugs: Vec<String>,
 }
 
-/// Who writes the folder, as its manifest says.
+/// The kind of folder, as its manifest states.
 const KIND: &str = "report";
 
 impl Report {
@@ -50,7 +50,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`ReportError::Store`] where they cannot be read.
+    /// [`ReportError::Store`] if they cannot be read.
     pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
         let dir = dir.as_ref();
         let tables = Tables::open(dir)?;
@@ -72,38 +72,37 @@ impl Report {
         Ok(Self { store, model, replays, schedules, frameworks, findings, options, slugs })
     }
 
-    /// What the audit found.
+    /// The findings of the audit.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Writes the report into a folder, which is replaced as a whole: it must be empty, absent, or an
-    /// earlier report with nothing beside. The same records and options give the same bytes (drawings
-    /// of nets are as their source makes them).
+    /// Writes the report into a folder, which is replaced as a whole. It must be absent, empty, or contain only an
+    /// earlier report. The same records and options give the same bytes, except that drawings of nets depend on their
+    /// source.
     ///
     /// # Errors
     ///
-    /// [`ReportError::Folder`] where the folder holds something else or cannot be written,
-    /// [`ReportError::Draw`].
+    /// [`ReportError::Folder`] if the folder contains other files or cannot be written; [`ReportError::Draw`].
     pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
         self.write_into(Self::folder(out, &self.store)?)
     }
 
-    /// Looks whether a report of `store` may be written to a folder, before there is one to write.
+    /// Checks whether a report of `store` may be written to a folder, before the report is made.
     ///
     /// # Errors
     ///
-    /// As [`NewFolder::create`].
+    /// Like [`NewFolder::create`].
     pub fn folder(out: impl AsRef<Path>, store: impl AsRef<Path>) -> Result<NewFolder, ReportError> {
         Ok(NewFolder::create(out.as_ref(), KIND, &[store])?)
     }
 
-    /// Writes the report into the folder that [`Report::folder`] has found.
+    /// Writes the report into the folder from [`Report::folder`].
     ///
     /// # Errors
     ///
-    /// As [`Report::write`].
+    /// Like [`Report::write`].
     pub fn write_into(&self, mut folder: NewFolder) -> Result<Written, ReportError> {
         let mut site = Site {
             store: &self.store,
@@ -132,7 +131,7 @@ impl Report {
         Ok(Written { pages: writer.pages, files: writer.into_folder().commit(self.about())? })
     }
 
-    /// What the folder's list says besides.
+    /// Further entries of the folder's manifest.
     fn about(&self) -> serde_json::Map<String, serde_json::Value> {
         let about = [
             ("command", json!(self.options.command)),

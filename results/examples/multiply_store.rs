@@ -1,13 +1,13 @@
-//! Makes a large store of a real one: its rows again and again, as other seeds and repetitions of the same cells.
+//! Makes a large store from a real one: copies its rows as other seeds and repetitions of the same cells.
 //! `scripts/multiply-store` runs it.
 
 use std::path::{Path, PathBuf};
 
 use planlab_results::{Record, Store, StoreError, read_records};
 
-/// Rows of a shard.
+/// Rows per shard.
 const SHARD: usize = 50_000;
-/// Repetitions of a cell that are copied before another seed comes.
+/// Copies of a cell under one seed before the next seed.
 const REPETITIONS: u32 = 5;
 
 fn main() -> Result<(), StoreError> {
@@ -46,21 +46,21 @@ fn multiply(from: &Path, wanted: usize, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A row of the same planner on the same workload, as a run with another seed or a later repetition would have it.
+/// A copy of a row, as another seed or a later repetition of the same cell would look.
 fn copied(row: &Record, copy: u32, most: u32) -> Record {
     let mut row = row.clone();
     let (seed, repetition) = (copy / REPETITIONS, copy % REPETITIONS);
     row.repetition += repetition * most;
     row.seed = row.seed.wrapping_add(u64::from(seed));
     row.started_ns += u64::from(copy);
-    // The digest of another seed is another one.
+    // Another seed has another digest.
     row.cell = format!("{seed:08x}{}", &row.cell[row.cell.len().min(8)..]);
-    // Times are not alike on two runs.
+    // Times differ between runs.
     row.samples_ns.iter_mut().for_each(|sample| *sample += u64::from(copy));
     row
 }
 
-/// Adds a shard, by a store of its own, so that no more than one is in memory.
+/// Adds a shard through its own store, so that at most one is in memory.
 fn put(into: &Path, rows: &mut Vec<Record>) -> Result<(), StoreError> {
     let shards = into.join("shards");
     std::fs::create_dir_all(&shards).expect("the folder can be made");

@@ -1,10 +1,10 @@
-//! Cells that several builds measured.
+//! Groups rows of cells that several builds measured.
 
 use std::collections::BTreeMap;
 
 use crate::record::Record;
 
-/// The rows by `key`, by repetition; of several builds with one key the rows of that which ran last.
+/// The rows by `key` and repetition; if several builds share a key, only the rows of the build that ran last.
 pub fn latest_builds<'r, K: Ord>(
     rows: impl IntoIterator<Item = &'r Record>,
     key: impl Fn(&Record) -> K,

@@ -1,4 +1,4 @@
-//! Tables as Parquet files: typed columns in, typed columns out.
+//! Writes and reads tables as Parquet files with typed columns.
 
 use std::cell::Cell;
 use std::io::Cursor;
@@ -19,23 +19,23 @@ use crate::StoreError;
 const KIND: &str = "planlab.kind";
 const VERSION: &str = "planlab.schema";
 
-/// How many files are being decoded.
+/// The number of files being decoded now.
 static DECODING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static IS_DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread is one of a damaged file, which is caught and becomes an error: a panic hook need not
-/// tell it. polars hands the panics of its own threads to the one that decodes; nothing says which of them do, so that
-/// all count as long as there is one.
+/// Whether a panic may come from decoding a damaged file, which becomes an error; a panic hook can then stay silent.
+/// polars decodes on threads of its own, which cannot be identified. So every panic counts while a file is being
+/// decoded.
 #[must_use]
 pub fn is_decoding() -> bool {
     let is_of_polars = || thread::current().name().is_some_and(|name| name.starts_with("polars-"));
     IS_DECODING.get() || (DECODING.load(Ordering::SeqCst) > 0 && is_of_polars())
 }
 
-/// Runs code that may panic inside polars, and keeps the panic hook silent meanwhile.
+/// Runs code that may panic inside polars, with the panic hook silent meanwhile.
 pub(crate) fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> thread::Result<T> {
     DECODING.fetch_add(1, Ordering::SeqCst);
     IS_DECODING.set(true);
@@ -45,14 +45,14 @@ pub(crate) fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> threa
     decoded
 }
 
-/// What a file is: `records`, `instance`, `plan`, and the version of its columns.
+/// The kind of a file (`records`, `instance`, `plan`) and the version of its columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) version: u32,
 }
 
-/// A Parquet file of `frame` in memory.
+/// Encodes `frame` as a Parquet file in memory.
 pub(crate) fn encode(
     kind: Kind,
     mut extra: Vec<(String, String)>,
@@ -67,7 +67,7 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// A list column of `u64` that may be missing.
+/// A list column of `u64` with missing values.
 pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<Option<u64>>>) -> Column {
     let mut lists =
         ListPrimitiveChunkedBuilder::<UInt64Type>::new(name.into(), rows.len(), rows.len(), DataType::UInt64);
@@ -75,7 +75,7 @@ pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<
     lists.finish().into_column()
 }
 
-/// A list column of numbers, one slice for each row.
+/// A list column of numbers, one slice per row.
 pub(crate) fn lists_of<'a, T: PolarsNumericType>(
     name: &str,
     rows: impl ExactSizeIterator<Item = &'a [T::Native]>,
@@ -86,14 +86,14 @@ pub(crate) fn lists_of<'a, T: PolarsNumericType>(
     lists.finish().into_column()
 }
 
-/// A list column of texts.
+/// A list column of strings.
 pub(crate) fn lists_text<'a>(name: &str, rows: impl ExactSizeIterator<Item = &'a [String]>) -> Column {
     let mut lists = ListStringChunkedBuilder::new(name.into(), rows.len(), rows.len());
     rows.for_each(|row| lists.append_values_iter(row.iter().map(String::as_str)));
     lists.finish().into_column()
 }
 
-/// A table that was read; every getter's error names the file.
+/// A table from a file; errors of every getter name the file.
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
@@ -101,7 +101,7 @@ pub(crate) struct Table {
     metadata: Vec<(String, Option<String>)>,
 }
 
-/// Getters of columns without missing values, and with them.
+/// Getters of columns, without and with missing values.
 macro_rules! getters {
     ($($kind:ident, $opt:ident);*) => {
         $(pub(crate) fn $kind(&self, name: &str) -> Result<Vec<$kind>, StoreError> {
@@ -116,9 +116,9 @@ macro_rules! getters {
 }
 
 impl Table {
-    /// Reads a file of `kind` from its bytes.
+    /// Decodes the bytes of a file of `kind`.
     pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
-        // polars panics on some files that are damaged.
+        // polars panics on some damaged files.
         let decoded = caught(|| Self::decode_whole(path, bytes, kind));
         decoded.unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
     }
@@ -129,7 +129,7 @@ impl Table {
         Ok(Self { path: path.to_path_buf(), frame, metadata })
     }
 
-    /// A table that is in memory already; `path` names it in errors.
+    /// A table that is already in memory; errors name `path`.
     pub(crate) fn of_frame(path: &Path, frame: DataFrame) -> Self {
         Self { path: path.to_path_buf(), frame, metadata: Vec::new() }
     }
@@ -176,7 +176,7 @@ impl Table {
         self.all(name, self.opt_text(name)?)
     }
 
-    /// Texts of which equal ones are there once.
+    /// Strings, with equal ones stored once.
     pub(crate) fn opt_shared_text(&self, name: &str) -> Result<Vec<Option<Arc<str>>>, StoreError> {
         let column = self.column(name)?.str().map_err(|error| self.bad(&error))?;
         let mut known: FxHashMap<&str, Arc<str>> = FxHashMap::default();
@@ -188,7 +188,7 @@ impl Table {
         self.all(name, self.opt_shared_text(name)?)
     }
 
-    /// The lists of a column, each as `values` reads it.
+    /// The lists of a column, each converted by `values`.
     fn lists_of<T>(
         &self,
         name: &str,
@@ -208,7 +208,7 @@ impl Table {
         self.lists_of(name, |row| Ok(row.u64()?.iter().collect()))
     }
 
-    /// A list column of texts without missing values.
+    /// A list column of strings without missing values.
     pub(crate) fn lists_text(&self, name: &str) -> Result<Vec<Vec<String>>, StoreError> {
         let texts = |row: &Series| Ok(row.str()?.iter().map(|text| text.map(str::to_owned)).collect());
         self.lists_of(name, texts)?.into_iter().map(|row| self.all(name, row)).collect()
@@ -219,7 +219,7 @@ impl Table {
         self.lists(name)?.into_iter().map(|row| self.all(name, row)).collect()
     }
 
-    /// A list column of other numbers without missing values.
+    /// A list column of floating-point numbers without missing values.
     pub(crate) fn lists_f64(&self, name: &str) -> Result<Vec<Vec<f64>>, StoreError> {
         let lists = self.lists_of(name, |row| Ok(row.f64()?.iter().collect()))?;
         lists.into_iter().map(|row| self.all(name, row)).collect()
@@ -233,7 +233,7 @@ impl Table {
 type Reader = ParquetReader<Cursor<Vec<u8>>>;
 type Metadata = Vec<(String, Option<String>)>;
 
-/// A file of `kind` whose columns are not decoded yet, with its metadata.
+/// Opens a file of `kind` without decoding its columns; returns it with its metadata.
 fn open(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<(Reader, Metadata), StoreError> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
     let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
@@ -243,8 +243,8 @@ fn open(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<(Reader, Metadata), S
     Ok((reader, metadata))
 }
 
-/// Some columns of a file of `kind`, in the order and of the types of `schema`. A column that the file lacks is all
-/// null where `later` names it.
+/// Some columns of a file of `kind`, in the order and with the types of `schema`. A missing column is filled with nulls
+/// if `later` contains it.
 pub(crate) fn decode_columns(
     path: &Path,
     bytes: Vec<u8>,

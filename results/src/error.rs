@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! Errors of stores.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use planlab_files::FolderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file system refused.
+    /// A file system error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `create`, `read`, ...
+        /// The attempted action: `create`, `read`, ...
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Results cannot go to that folder.
+    /// The folder cannot hold results.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A folder of something else.
+    /// The folder contains other files.
     #[error(
         "{} holds {} and no results: name another folder, or an empty one", path.display(), file.display()
     )]
@@ -33,105 +33,105 @@ pub enum StoreError {
         /// The first file in it.
         file: PathBuf,
     },
-    /// Another process writes to the store.
+    /// Another process is writing to the store.
     #[error("{} is in use by another writer ({holder}); wait for it, or write to another folder", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Who holds it, as the lock file says.
+        /// The holder, according to the lock file.
         holder: String,
     },
-    /// A line of the journal that is not what was written, and not cut short by a crash either.
+    /// A damaged line of the journal; not one that a crash cut short.
     #[error("{}:{line}: {reason}; `planlab audit --repair` sets damaged lines aside", path.display())]
     Corrupt {
         /// The journal.
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
-    /// A file that is not what its name says.
+    /// A file that is not of the expected kind.
     #[error("{}: {reason}", path.display())]
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A file of a version that this program does not know.
+    /// A file of a version unknown to this program.
     #[error("{}: it has schema {found}, but this program reads schema {known} and older", path.display())]
     Schema {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The newest version that is known.
+        /// The newest known version.
         known: u32,
     },
-    /// A line of a journal that is what was written, by a program whose rows this one does not know.
+    /// An intact journal line with a row that this program does not know.
     #[error("{}:{line}: a row of another version of planlab (schema {schema}): {reason}", path.display())]
     UnknownRow {
         /// The journal.
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// The schema that the row names, or `none`.
         schema: String,
-        /// What is not known of it.
+        /// The unknown part.
         reason: String,
     },
-    /// A line of a file that another program writes, which is not what it should be.
+    /// An invalid line in a file that another program writes.
     #[error("{}:{line}: {reason}", path.display())]
     BadLine {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A file whose content has another digest than its name.
+    /// A file whose content does not match the digest in its name.
     #[error("{}: its content has digest {found}, its name says {expected}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The expected digest.
         expected: Digest,
-        /// What was found.
+        /// The actual digest.
         found: Digest,
     },
-    /// A folder that was never a store, or an empty one.
+    /// A folder that was never a store, or an empty folder.
     #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl, no frameworks.jsonl, no manifest.json", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,
     },
-    /// Labels for another number of buffers.
+    /// The number of labels is not the number of buffers.
     #[error("there are labels for {labels} buffers, but the instance has {buffers}")]
     Labels {
-        /// How many labels.
+        /// The number of labels.
         labels: usize,
-        /// How many buffers.
+        /// The number of buffers.
         buffers: usize,
     },
-    /// A row that is not of this program's schema.
+    /// A row of another schema.
     #[error("row {cell} (repetition {repetition}) cannot be written: {reason}")]
     Row {
         /// Its cell.
         cell: String,
         /// Its repetition.
         repetition: u32,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A question that cannot be answered: bad SQL, a table or column that is not there.
+    /// An invalid query: bad SQL, an unknown table or column.
     #[error("{reason}")]
     Query {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// Shards, and a program built without Parquet.
+    /// There are shards, but the program was built without Parquet.
     #[error("{}: this program was built without Parquet and cannot read shards", path.display())]
     NoParquet {
         /// The first shard.
@@ -140,7 +140,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The file or folder that it is about.
+    /// The file or folder of the error.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -160,7 +160,7 @@ impl StoreError {
         }
     }
 
-    /// The line of the file, from 1, where it is about one.
+    /// The line of the file, from 1, if the error concerns one.
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
@@ -181,7 +181,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the folder or file may not be written or read, for another reason than a full disk.
+    /// Whether the folder or file cannot be written or read, for a reason other than a full disk.
     #[must_use]
     pub fn is_unwritable(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Folder(FolderError::Io { .. })) && !self.is_disk_full()

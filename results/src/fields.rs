@@ -1,11 +1,11 @@
-//! Rows whose fields are written down once.
+//! Declares the fields of a row once, for all file formats.
 //!
-//! [`table!`] declares the struct of a row; serde makes a line of a journal of it, [`Field`] the columns of a Parquet
-//! file, and rows again. A value is one column; a group or a list of values is several, whose names begin alike:
-//! `machine_cpu`, `trajectory_height`.
+//! [`table!`] declares the struct of a row. serde writes it as a journal line; [`Field`] converts it to the columns of
+//! a Parquet file and back. A plain value is one column. A group or a list of values is several columns with a common
+//! prefix: `machine_cpu`, `trajectory_height`.
 
-/// Declares a struct each of whose fields is a column, or several; `as` gives what the names of its columns begin with.
-/// A field with a value behind it came later: older rows lack it, and read as that value, which must be its default.
+/// Declares a struct whose fields each become one or several columns; `as` gives the prefix of the column names. A
+/// field with a value after it was added later: older rows lack it and read as that value, which must be its default.
 macro_rules! table {
     ($(#[$meta:meta])* $vis:vis struct $name:ident as $prefix:literal {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $kind:ty $(= $default:expr)?,)*
@@ -20,7 +20,7 @@ macro_rules! table {
     };
 }
 
-/// Makes columns of the fields of a struct.
+/// Generates columns from the fields of a struct.
 #[cfg(feature = "parquet")]
 macro_rules! columns {
     ($name:ident as $prefix:literal { $($field:ident $(= $default:expr)?),* $(,)? }) => {
@@ -61,7 +61,7 @@ pub(crate) use {columns, table};
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::{Field, next};
 
-/// Without Parquet every value will do.
+/// Without Parquet any value will do.
 #[cfg(not(feature = "parquet"))]
 pub(crate) trait Field {}
 
@@ -85,21 +85,21 @@ mod parquet {
     use crate::record::{Lane, Point, Status};
     use crate::schedule::{Disturbance, Improvement};
 
-    /// A value of a row: one column of a table, or several.
+    /// A value of a row: one or several columns of a table.
     pub(crate) trait Field: Sized {
         /// Adds the columns of these values.
         fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>);
 
-        /// The values of all rows.
+        /// Reads the values of all rows.
         fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError>;
     }
 
-    /// The next value of a column; the columns of a table are equally long.
+    /// The next value of a column; all columns of a table are equally long.
     pub(crate) fn next<T>(column: &mut std::vec::IntoIter<T>) -> T {
         column.next().expect("every column has a value for each row")
     }
 
-    /// Values that polars has a type for; how to show one to it, and how to read them.
+    /// Values with a polars type: how to convert them to it and back.
     macro_rules! plain {
         ($($kind:ty: $shown:expr, $getter:ident;)*) => {
             $(impl Field for $kind {
@@ -163,7 +163,7 @@ mod parquet {
         }
     }
 
-    /// The value that a file calls so.
+    /// The value with this name in files.
     fn named<T: for<'de> Deserialize<'de>>(table: &Table, column: &str, text: &str) -> Result<T, StoreError> {
         let text: StrDeserializer<'_, Error> = text.into_deserializer();
         T::deserialize(text).map_err(|error| table.bad(&format!("column `{column}`: {error}")))
@@ -180,7 +180,7 @@ mod parquet {
         }
     }
 
-    /// Lists of values: what makes a column of them, and what reads it.
+    /// Lists of values: how to make a column of them and read it.
     macro_rules! lists {
         ($($kind:ty: $column:expr, $getter:ident;)*) => {
             $(impl Field for Vec<$kind> {
@@ -213,18 +213,18 @@ mod parquet {
         }
     }
 
-    /// A few numbers that a row has several times, or not at all.
+    /// A group of numbers that a row contains several times, or not at all.
     trait Numbers: Sized {
-        /// What the names of their columns end with.
+        /// The suffixes of their column names.
         const NAMES: &'static [&'static str];
 
         fn number(&self, at: usize) -> Option<u64>;
 
-        /// `None` where a number lacks that must be there.
+        /// `None` if a required number is missing.
         fn of(numbers: &[Option<u64>]) -> Option<Self>;
     }
 
-    /// A number that may lack, or may not.
+    /// A number, optional or required.
     trait Number: Copy {
         fn shown(self) -> Option<u64>;
 
@@ -303,7 +303,7 @@ mod parquet {
             let nothing = || first.iter().map(|list| vec![None; list.len()]).collect();
             let part = |part: &&str| {
                 let name = format!("{name}_{part}");
-                // Files that were written before there was such a number have none.
+                // Files older than this number lack it.
                 if table.has(&name) { table.lists(&name) } else { Ok(nothing()) }
             };
             let parts: Vec<Vec<Vec<Option<u64>>>> = T::NAMES.iter().map(part).collect::<Result<_, _>>()?;

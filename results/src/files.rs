@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Writes files that appear whole or not at all.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     planlab_files::save(path, bytes).map_err(|error| StoreError::io("write", path)(error.into_source()))
 }
 
-/// What earlier versions began their temporary files with.
+/// The prefix of temporary files in earlier versions.
 const TEMPORARY: &str = ".tmp-";
 
-/// Whether an open file is the one that has this path now.
+/// Whether `path` still refers to this open file.
 #[cfg(unix)]
 pub(crate) fn is_open_as(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -27,7 +27,7 @@ pub(crate) fn is_open_as(_file: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Makes the names in a folder durable.
+/// Makes the file names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let open = File::open(folder).map_err(StoreError::io("open", folder))?;
     open.sync_all().map_err(StoreError::io("flush", folder))
@@ -37,7 +37,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     planlab_files::create_folders(path).map_err(StoreError::io("create", path))
 }
 
-/// Files of a folder with this extension, by name; none where there is no such folder.
+/// Files of a folder with this extension, by name; an empty list if the folder does not exist.
 pub(crate) fn list(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -57,7 +57,7 @@ pub(crate) fn list(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Store
     Ok(found)
 }
 
-/// The whole file, or `None` where there is none.
+/// The whole file, or `None` if it does not exist.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),

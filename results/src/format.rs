@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// A whole number as a real one, to be shown.
+/// A whole number as a real one, for display.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub const fn real(number: u64) -> f64 {
@@ -27,13 +27,13 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// The unit that leaves a number between 1 and 1024: an index for [`unit_name`].
+/// The unit in which a number lies between 1 and 1024, as an index for [`unit_name`].
 #[must_use]
 pub fn binary_unit(number: u64) -> usize {
     (number.max(1).ilog2() / 10) as usize
 }
 
-/// The unit of an index of [`binary_unit`].
+/// The name of the unit with this index.
 #[must_use]
 pub fn unit_name(unit: usize) -> &'static str {
     UNITS[unit.min(UNITS.len() - 1)]
@@ -43,7 +43,7 @@ fn scaled(number: u64, unit: usize) -> f64 {
     real(number) / unit_size(unit)
 }
 
-/// Bytes in one of the unit.
+/// The number of bytes in the unit.
 #[must_use]
 pub fn unit_size(unit: usize) -> f64 {
     real(1 << (10 * unit.min(6)))
@@ -73,7 +73,7 @@ pub fn seconds(nanoseconds: u64) -> String {
     }
 }
 
-/// A share as a percentage: `1.23 %`; what is positive and too small to show is `< 0.01 %`.
+/// A share as a percentage: `1.23 %`; positive values too small to show are `< 0.01 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -88,7 +88,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A whole number with thin groups: `1 234 567`.
+/// A whole number with thin spaces between groups: `1 234 567`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

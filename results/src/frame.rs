@@ -1,7 +1,7 @@
-//! Rows as a polars table, and as a Parquet file.
+//! Converts rows to and from polars tables and Parquet files.
 //!
-//! One column for each field, raw integers; the provenance's columns begin with `machine_`; the samples of a
-//! [`Record`] are a list column, its trajectory three of equal lengths.
+//! One column per field, raw integers. Columns of the provenance begin with `machine_`. The samples of a [`Record`] are
+//! one list column; its trajectory is three list columns of equal lengths.
 
 use std::path::Path;
 
@@ -15,43 +15,43 @@ use crate::record::Record;
 use crate::replay::ReplayRow;
 use crate::schedule::ScheduleRow;
 
-/// Rows as a table: one column for each field, in the order of [`Record`].
+/// Converts rows to a table: one column per field, in the order of [`Record`].
 ///
 /// # Errors
 ///
-/// Whatever polars refuses; nothing is known that it would.
+/// Errors of polars; none are known to occur.
 pub fn to_frame(records: &[Record]) -> PolarsResult<DataFrame> {
     frame_of(&records.iter().collect::<Vec<_>>())
 }
 
-/// The rows of a table that [`to_frame`] made.
+/// The rows of a table made by [`to_frame`].
 ///
 /// # Errors
 ///
-/// [`StoreError::BadFile`] where a column is missing or is of another type, or has a name that is not known.
+/// [`StoreError::BadFile`] if a column is missing, has another type or holds an unknown name.
 pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
     Record::read(&Table::of_frame(Path::new("table"), frame), "")
 }
 
-/// Replays as a table: as [`to_frame`]; of the samples there is a list column for each figure.
+/// Converts replays to a table, like [`to_frame`]; the samples have one list column per figure.
 ///
 /// # Errors
 ///
-/// As [`to_frame`].
+/// Like [`to_frame`].
 pub fn replays_to_frame(rows: &[ReplayRow]) -> PolarsResult<DataFrame> {
     frame_of(&rows.iter().collect::<Vec<_>>())
 }
 
-/// Schedules as a table: as [`to_frame`].
+/// Converts schedules to a table, like [`to_frame`].
 ///
 /// # Errors
 ///
-/// As [`to_frame`].
+/// Like [`to_frame`].
 pub fn schedules_to_frame(rows: &[ScheduleRow]) -> PolarsResult<DataFrame> {
     frame_of(&rows.iter().collect::<Vec<_>>())
 }
 
-/// What the columns of such rows are called.
+/// The column names of such rows.
 pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
     let mut columns = Vec::new();
     R::write("", &[], &mut columns);
@@ -64,7 +64,7 @@ pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
     DataFrame::new(rows.len(), columns)
 }
 
-/// Columns of rows that the first stores do not have.
+/// Columns that the first stores lack.
 const LATER: [&str; 4] = ["reported_ns", "orders_run", "orders_failed", "order_bound"];
 
 const fn kind<R: Row>() -> Kind {

@@ -1,8 +1,8 @@
-//! One row of what an allocator made of a whole program: a net in a framework that nobody changed, in a process of its own.
+//! One row of a framework measurement: an unmodified framework runs a net under one allocator, in its own process.
 //!
-//! Rows stand in the folder's file `frameworks.jsonl`: JSON Lines without checksums, because the script that measures writes
-//! them with Python's own library. They are few and are not compacted. A last line without its line feed is what a killed
-//! run left, and is not read; any other line that is no row is an error that names it.
+//! Rows are stored in the folder's file `frameworks.jsonl`: JSON Lines without checksums, because the measuring script
+//! writes them with Python's standard library. They are few and are not compacted. A last line without a line feed
+//! remains from a killed run and is ignored; any other invalid line is an error.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,41 +21,41 @@ pub const PLANLAB: &str = "planlab";
 
 const FILE: &str = "frameworks.jsonl";
 
-/// One contender on one net, one process. Raw integers: bytes, nanoseconds.
+/// One process: one contender on one net. Raw integers: bytes, nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameworkRow {
     /// [`FRAMEWORK_SCHEMA`].
     pub schema: u32,
-    /// Digest of what makes the row but for the repetition: framework, net, mode, batch, threads, numbers of propagations,
-    /// contender with its settings, machine, and of ours the library.
+    /// Digest of everything that defines the row except the repetition: framework, net, mode, batch, threads, numbers
+    /// of propagations, contender with its settings, machine, and for planlab the library.
     pub cell: String,
     /// The number of the process, from 0.
     pub repetition: u32,
-    /// With its version: `torch-1.13.0a0`, `onnxruntime-1.32.0`.
+    /// The framework with its version: `torch-1.13.0a0`, `onnxruntime-1.32.0`.
     pub framework: String,
-    /// `resnet18`.
+    /// The net: `resnet18`.
     pub net: String,
     /// `infer` or `train`.
     pub mode: String,
-    /// Images, or sentences, of a propagation.
+    /// Images or sentences per propagation.
     pub batch: u64,
     /// Threads that the framework may use.
     pub threads: u32,
     /// `glibc`, `jemalloc/keep`, `planlab`, ...
     pub contender: String,
-    /// What the contender was told in its environment; empty where it is as it comes.
+    /// The contender's environment variables; empty for its defaults.
     pub settings: String,
     /// `complete` or `failed`.
     pub status: End,
-    /// Why there is no figure; empty where there is one.
+    /// Why there is no figure; empty if there is one.
     pub reason: String,
     /// Propagations before the timed ones, the first included.
     pub warm_up: u32,
-    /// Wall time of each timed propagation; where inputs of several lengths take turns the mean of each turn.
+    /// Wall time of each timed propagation; if inputs of several lengths alternate, the mean of each turn.
     pub wall_ns: Vec<u64>,
-    /// CPU time of each, of all threads of the process.
+    /// CPU time of each timed propagation, over all threads of the process.
     pub cpu_ns: Vec<u64>,
-    /// Minor page faults of each.
+    /// Minor page faults of each timed propagation.
     pub faults: Vec<u64>,
     /// Wall time of the first propagation.
     pub first_wall_ns: Option<u64>,
@@ -63,21 +63,21 @@ pub struct FrameworkRow {
     pub first_cpu_ns: Option<u64>,
     /// Minor page faults of the first propagation.
     pub first_faults: Option<u64>,
-    /// Resident before the first propagation: the program, its libraries and the weights.
+    /// Resident bytes before the first propagation: the program, its libraries and the weights.
     pub resident_before: Option<u64>,
-    /// The most that was ever resident.
+    /// The most bytes ever resident.
     pub resident_peak: Option<u64>,
-    /// The most that was resident during the timed propagations; `None` where the kernel does not say.
+    /// The most bytes resident during the timed propagations; `None` if the kernel does not report it.
     pub steady_peak: Option<u64>,
-    /// Digest of what the net put out; of training one of all losses and weights.
+    /// Digest of the net's output; for training, of all losses and weights.
     pub digest: Option<String>,
-    /// Large requests of the process; of ours alone, as all below.
+    /// Large requests of the process. This field and those below exist only for planlab.
     pub requests: Option<u64>,
-    /// Large requests that were served from a plan.
+    /// Large requests served from a plan.
     pub planned: Option<u64>,
-    /// Plans that were made.
+    /// The number of plans made.
     pub plans: Option<u64>,
-    /// Time that planning took, on a thread beside.
+    /// Time spent planning, on a separate thread.
     pub planning_ns: Option<u64>,
     /// Height of the highest plan.
     pub plan_height: Option<u64>,
@@ -90,7 +90,7 @@ pub struct FrameworkRow {
 }
 
 impl FrameworkRow {
-    /// Why it cannot be what was measured; `None` where nothing speaks against it.
+    /// The contradiction in this row; `None` if it is plausible.
     fn contradiction(&self) -> Option<&'static str> {
         let timed = self.wall_ns.len();
         if self.cpu_ns.len() != timed || self.faults.len() != timed {
@@ -104,19 +104,19 @@ impl FrameworkRow {
         (self.cell.clone(), self.repetition)
     }
 
-    /// One with figures counts before one without, of equals the later.
+    /// Rows with figures come before rows without; among equals the later wins.
     fn rank(&self) -> (bool, u64) {
         (self.status == End::Complete, self.started_ns)
     }
 }
 
-/// The rows of a folder, of each cell and repetition the one that counts, in the order in which they first came; none
-/// where there is no such file. A torn last line is left out.
+/// The rows of a folder, one per cell and repetition, in the order of their first appearance; an empty list without
+/// such a file. An incomplete last line is ignored.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the file cannot be read, [`StoreError::BadLine`] where a line is no row,
-/// [`StoreError::Schema`] where a newer program wrote it.
+/// [`StoreError::Io`] if the file cannot be read, [`StoreError::BadLine`] if a line is not a row,
+/// [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_frameworks(dir: impl AsRef<Path>) -> Result<Vec<FrameworkRow>, StoreError> {
     let path = path(dir.as_ref());
     let text = files::read_if_there(&path)?.unwrap_or_default();
@@ -127,7 +127,7 @@ pub fn read_frameworks(dir: impl AsRef<Path>) -> Result<Vec<FrameworkRow>, Store
     Ok(best(rows))
 }
 
-/// The torn last line of the file: its number from 1 and its bytes.
+/// The incomplete last line of the file: its number from 1 and its bytes.
 pub(crate) fn torn(dir: &Path) -> Result<Option<(PathBuf, u64, u64)>, StoreError> {
     let path = path(dir);
     let text = files::read_if_there(&path)?.unwrap_or_default();
@@ -136,7 +136,7 @@ pub(crate) fn torn(dir: &Path) -> Result<Option<(PathBuf, u64, u64)>, StoreError
     Ok((end < text.len()).then(|| (path, line, (text.len() - end) as u64)))
 }
 
-/// Puts rows into a folder beside those that it has; gives how many are new or better. The file is replaced as a whole.
+/// Adds rows to those of a folder; returns how many are new or better. The file is replaced as a whole.
 pub(crate) fn put(dir: &Path, rows: Vec<FrameworkRow>) -> Result<usize, StoreError> {
     let there = read_frameworks(dir)?;
     let all = best(there.iter().cloned().chain(rows).collect());
@@ -162,12 +162,12 @@ fn path(dir: &Path) -> PathBuf {
     dir.join(FILE)
 }
 
-/// Where the last line that has its end ends.
+/// The end of the last complete line.
 fn whole(text: &[u8]) -> usize {
     text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Why a line is no row.
+/// Why a line is not a valid row.
 enum Bad {
     Newer(u32),
     Reason(String),
@@ -183,7 +183,7 @@ impl Bad {
     }
 }
 
-/// What the rows of every version say.
+/// The fields common to the rows of all versions.
 #[derive(Deserialize)]
 struct Versioned {
     schema: u32,
@@ -191,7 +191,7 @@ struct Versioned {
 
 fn read_line(line: &[u8]) -> Result<FrameworkRow, Bad> {
     let bad = |error: serde_json::Error| Bad::Reason(format!("not a row of a framework: {error}"));
-    // The version first: a newer row may say all else in another way.
+    // Check the version first: newer rows may have other fields.
     let Versioned { schema } = serde_json::from_slice(line).map_err(bad)?;
     if schema > FRAMEWORK_SCHEMA {
         return Err(Bad::Newer(schema));
@@ -203,7 +203,7 @@ fn read_line(line: &[u8]) -> Result<FrameworkRow, Bad> {
     }
 }
 
-/// Of each cell and repetition the row that counts.
+/// The best row of each cell and repetition.
 fn best(rows: Vec<FrameworkRow>) -> Vec<FrameworkRow> {
     let mut index: BTreeMap<(String, u32), usize> = BTreeMap::new();
     let mut best: Vec<FrameworkRow> = Vec::new();

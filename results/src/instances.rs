@@ -1,8 +1,8 @@
-//! Instances with their labels, and plans, as Parquet files under their digests.
+//! Stores instances with their labels, and plans, as Parquet files under their digests.
 //!
-//! An instance is a table of one row for each buffer. Columns that say nothing (no pins, no pauses, no
-//! categories) are left out. Permissions and keep-apart pairs are lists at the row of the output and of
-//! the first of the pair; arenas and metadata stand in the file's metadata.
+//! An instance is a table with one row per buffer. Columns without any value (no pins, no pauses, no categories) are
+//! left out. Permissions are lists at the row of the output, keep-apart pairs at the row of the first buffer; arenas
+//! and metadata are in the file's metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub(crate) fn put_instance(dir: &Path, instance: &Instance, labels: &Labels) -> 
     }
     let digest = instance.digest();
     let path = instance_path(dir, digest);
-    // One that is damaged is made whole.
+    // A damaged file is written again.
     if load_instance(dir, digest).is_err() {
         let bytes = encode_instance(instance, labels).map_err(|error| StoreError::bad_file(&path, &error))?;
         files::write_whole(&path, &bytes)?;
@@ -52,12 +52,12 @@ pub(crate) fn put_plan(dir: &Path, plan: &Plan) -> Result<Digest, StoreError> {
     Ok(digest)
 }
 
-/// The instance of a store that has this digest, with its labels.
+/// Loads the instance with this digest from a store, with its labels.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the store has no such instance, [`StoreError::BadFile`] and
-/// [`StoreError::Content`] where its file is damaged.
+/// [`StoreError::Io`] if the store has no such instance, [`StoreError::BadFile`] and [`StoreError::Content`] if its
+/// file is damaged.
 pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance, Labels), StoreError> {
     let path = instance_path(dir.as_ref(), digest);
     let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
@@ -70,12 +70,12 @@ pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance,
     Ok((instance, decode_labels(&table)?))
 }
 
-/// The plan of a store that has this digest. It is a claim: [`Instance::verify`] says what it is worth.
+/// Loads the plan with this digest from a store. It is only a claim: check it with [`Instance::verify`].
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the store has no such plan, [`StoreError::BadFile`] and
-/// [`StoreError::Content`] where its file is damaged.
+/// [`StoreError::Io`] if the store has no such plan, [`StoreError::BadFile`] and [`StoreError::Content`] if its file is
+/// damaged.
 pub fn load_plan(dir: impl AsRef<Path>, digest: Digest) -> Result<Plan, StoreError> {
     let path = plan_path(dir.as_ref(), digest);
     let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
@@ -116,7 +116,7 @@ fn buffer_columns(buffers: &[Buffer]) -> Vec<Column> {
     columns
 }
 
-/// A column of numbers, or none where no row has one.
+/// A column of numbers; `None` if no row has one.
 fn unless_empty(name: &str, values: Vec<Option<u64>>) -> Option<Column> {
     values.iter().any(Option::is_some).then(|| Column::new(name.into(), values))
 }
@@ -211,12 +211,12 @@ fn decode_buffers(table: &Table) -> Result<Vec<Buffer>, StoreError> {
     Ok(buffers)
 }
 
-/// A column that may be left out.
+/// A column that may be absent.
 fn optional(table: &Table, name: &str) -> Result<Vec<Option<u64>>, StoreError> {
     if table.has(name) { table.opt_u64(name) } else { Ok(vec![None; table.height()]) }
 }
 
-/// The pauses of each buffer; empty where no buffer has any.
+/// The pauses of each buffer; an empty list if no buffer has any.
 fn decode_pauses(table: &Table) -> Result<Vec<Vec<Pause>>, StoreError> {
     if !table.has("pause_lower") {
         return Ok(Vec::new());
@@ -288,7 +288,7 @@ fn decode_labels(table: &Table) -> Result<Labels, StoreError> {
     Ok(Labels { buffers: labels.collect(), metadata })
 }
 
-/// The offsets by buffer, and beside them, row by row from the first, the hand-overs.
+/// The offsets by buffer, and in separate columns the hand-overs, from the first row on.
 fn encode_plan(plan: &Plan) -> PolarsResult<Vec<u8>> {
     let height = plan.offsets.len().max(plan.in_place.len());
     let offsets = (0..height).map(|row| plan.offsets.get(row).map(|offset| offset.get()));

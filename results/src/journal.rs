@@ -1,13 +1,13 @@
-//! The journal: one line for each row, with its checksum.
+//! The journal: one line per row, with its checksum.
 //!
 //! ```text
 //! 9f86d081884c7d65 {"schema":1,"cell":"..."}
 //! ```
 //!
-//! A line is written by one call and flushed to the disk before the next. A process that dies while it
-//! writes leaves a torn last line, without its line feed, which is dropped; any other line that does not match its
-//! checksum means that the file was damaged, and is an error: [`repair`](crate::repair) sets it aside. A line that
-//! matches its checksum and is no row that this program knows was written by another version, and is left alone.
+//! Each line is written in one call and flushed to disk before the next. A process that dies while writing leaves an
+//! incomplete last line, without its line feed, which is dropped. Any other line that does not match its checksum is
+//! damaged, and an error; [`repair`](crate::repair) sets it aside. A line that matches its checksum but is no known row
+//! was written by another version and stays unchanged.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -20,38 +20,38 @@ use serde::{Deserialize, Serialize};
 use crate::fields::Field;
 use crate::{StoreError, files};
 
-/// What a line of a journal holds.
+/// A row that a journal can hold.
 pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     /// The newest schema that this program reads.
     const KNOWN: u32;
-    /// What a shard of such rows says that it is.
+    /// The kind in the shards of such rows.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "there are no shards"))]
     const KIND: &'static str;
-    /// The file of the journal.
+    /// The file name of the journal.
     const JOURNAL: &'static str;
-    /// The folder of the shards.
+    /// The folder name of the shards.
     const SHARDS: &'static str;
 
     /// The schema of this row.
     fn schema(&self) -> u32;
 
-    /// Cell and repetition: of the rows with one key the latest counts.
+    /// Cell and repetition: among rows with one key the latest counts.
     fn key(&self) -> (&str, u32);
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug)]
 pub(crate) struct Content<R> {
     pub(crate) rows: Vec<R>,
     /// Bytes up to the end of the last good line.
     pub(crate) length: u64,
-    /// The last good line lacks its line feed.
+    /// Whether the last good line lacks its line feed.
     pub(crate) unended: bool,
-    /// The torn last line: its number from 1 and its bytes.
+    /// The incomplete last line: its number from 1 and its bytes.
     pub(crate) torn: Option<(u64, u64)>,
 }
 
-/// Reads a journal; none is an empty one.
+/// Reads a journal; a missing file counts as an empty one.
 pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
     let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = files::read_if_there(path)? else { return Ok(content) };
@@ -78,24 +78,24 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     bytes.split_inclusive(|&byte| byte == b'\n').zip(1..)
 }
 
-/// What a line of a journal is.
+/// The classification of a journal line.
 enum Line<R> {
     Whole(Box<R>),
-    /// It is what was written, and no row that this program knows.
+    /// Intact, but not a row that this program knows.
     Unknown(Unknown),
-    /// A process died while it wrote the line: it is the last, and lacks its end.
+    /// Incomplete: a process died while writing it, so it is the last line and lacks its end.
     Torn,
-    /// It is not what was written, and why that is known.
+    /// Damaged, with the reason.
     Damaged(&'static str),
 }
 
-/// What is known of a row of another version.
+/// The known parts of a row of another version.
 struct Unknown {
     schema: Option<u32>,
     reason: String,
 }
 
-/// What the rows of every version say.
+/// The fields common to the rows of all versions.
 #[derive(Deserialize)]
 struct Versioned {
     schema: u32,
@@ -119,17 +119,17 @@ impl Unknown {
     }
 }
 
-/// The lines of a journal, those that are what was written apart from the others.
+/// The lines of a journal, sorted into intact and damaged ones.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     pub(crate) whole: Vec<u8>,
-    /// With a torn last line, which ends with a line feed here.
+    /// Includes an incomplete last line, here completed by a line feed.
     pub(crate) damaged: Vec<u8>,
-    /// Of the damaged ones, from 1.
+    /// The numbers of the damaged lines, from 1.
     pub(crate) numbers: Vec<u64>,
 }
 
-/// Sorts the lines of a journal; none is an empty one.
+/// Sorts the lines of a journal; a missing file counts as an empty one.
 pub(crate) fn sort<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
     let mut sorted = Sorted::default();
     let Some(bytes) = files::read_if_there(path)? else { return Ok(sorted) };
@@ -183,14 +183,14 @@ fn decode<R: Row>(line: &[u8]) -> Line<R> {
     }
 }
 
-/// The row of a line without its line feed, if it is what was written.
+/// The row of a line without its line feed, if the checksum matches.
 fn matching(line: &[u8]) -> Result<&[u8], &'static str> {
     let (sum, json) = line.split_at_checked(16).ok_or("the line is too short for a checksum")?;
     let json = json.strip_prefix(b" ").ok_or("there is no space after the checksum")?;
     if checksum(json).as_bytes() == sum { Ok(json) } else { Err("the row does not match its checksum") }
 }
 
-/// An open journal that rows are appended to.
+/// A journal that is open for appending.
 #[derive(Debug)]
 pub(crate) struct Journal<R> {
     path: PathBuf,
@@ -200,7 +200,7 @@ pub(crate) struct Journal<R> {
 }
 
 impl<R: Row> Journal<R> {
-    /// Opens the journal, cuts a torn last line off, and gives what it holds.
+    /// Opens the journal, cuts off an incomplete last line, and returns the contents.
     pub(crate) fn open(path: &Path) -> Result<(Self, Content<R>), StoreError> {
         let content = read(path)?;
         let mut file = OpenOptions::new()
@@ -220,7 +220,7 @@ impl<R: Row> Journal<R> {
         Ok((Self { path: path.to_path_buf(), file, length, rows: PhantomData }, content))
     }
 
-    /// Appends rows; when it returns they are on the disk. When it fails, the journal is as before.
+    /// Appends rows; on return they are on disk. On failure, the journal is unchanged.
     pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
         let mut lines = Vec::new();
         for row in rows {
@@ -228,7 +228,7 @@ impl<R: Row> Journal<R> {
         }
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Where even this fails, the next reader drops the torn line.
+            // If even this fails, the next reader drops the incomplete line.
             let _ = self.file.set_len(self.length);
             return Err(StoreError::io("append to", &self.path)(error));
         }
@@ -236,12 +236,12 @@ impl<R: Row> Journal<R> {
         Ok(())
     }
 
-    /// Bytes of all that was read and written.
+    /// The length of the journal in bytes.
     pub(crate) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether there is no row.
+    /// Whether the journal has no rows.
     #[cfg(feature = "parquet")]
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0

@@ -1,4 +1,4 @@
-//! Keys of workloads.
+//! The keys that name workloads.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// The key of a workload: segments between slashes, the route first. Nets are `<route>/<net>/<mode>/b<N>[/variant]`,
-/// others have shapes of their own (`minimalloc/a`, `synthetic/uniform/n1000/s7`); a trace from a file goes by its
-/// name. Any text is a key; it reads as text.
+/// The key of a workload: segments separated by slashes, the route first. Nets are
+/// `<route>/<net>/<mode>/b<N>[/variant]`; other workloads have their own forms (`minimalloc/a`,
+/// `synthetic/uniform/n1000/s7`). A trace from a file is named after the file. Any text is a valid key.
 ///
 /// ```
 /// use planlab_results::WorkloadKey;
@@ -23,18 +23,18 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct WorkloadKey(String);
 
-/// What the key of a net says.
+/// The parts of a net's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetParts<'k> {
-    /// Whose net it is, and how it was had: `chainer`, `torch-cpu`.
+    /// The origin of the net: `chainer`, `torch-cpu`.
     pub route: &'k str,
     /// The net's name.
     pub net: &'k str,
     /// `train`, `infer`, `process`, `decode`.
     pub mode: &'k str,
-    /// Its batch.
+    /// The batch size.
     pub batch: u64,
-    /// All behind the batch.
+    /// Everything after the batch.
     pub variant: Option<&'k str>,
 }
 
@@ -45,7 +45,7 @@ impl WorkloadKey {
         &self.0
     }
 
-    /// The first segment: where the workload is from.
+    /// The first segment: the origin of the workload.
     #[must_use]
     pub fn route(&self) -> &str {
         self.0.split('/').next().unwrap_or_default()
@@ -58,7 +58,7 @@ impl WorkloadKey {
         second.map_or(self.as_str(), |(at, _)| &self.0[..at])
     }
 
-    /// What it says of a net, if it is the key of one.
+    /// The parts of the key, if it is that of a net.
     #[must_use]
     pub fn net(&self) -> Option<NetParts<'_>> {
         let mut parts = self.0.splitn(5, '/');
@@ -67,7 +67,7 @@ impl WorkloadKey {
         Some(NetParts { route, net, mode, batch, variant: parts.next() })
     }
 
-    /// The segments at their begin that all of several have; `None` where there are none.
+    /// The leading segments that all keys share; `None` without any.
     #[must_use]
     pub fn shared(keys: &[Self]) -> Option<Self> {
         let (first, rest) = keys.split_first()?;

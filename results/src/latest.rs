@@ -1,10 +1,10 @@
-//! The latest row of each cell and repetition.
+//! Keeps the latest row of each cell and repetition.
 
 use std::collections::BTreeMap;
 
 use crate::journal::Row;
 
-/// Rows in the order of their first appearance, the latest of each cell and repetition.
+/// Rows in the order of their first appearance, only the latest of each cell and repetition.
 #[derive(Debug)]
 pub(crate) struct Latest<R> {
     rows: Vec<R>,
@@ -12,7 +12,7 @@ pub(crate) struct Latest<R> {
 }
 
 impl<R: Row> Latest<R> {
-    /// The latest of each.
+    /// Keeps the latest of each.
     pub(crate) fn of(rows: impl IntoIterator<Item = R>) -> Self {
         let mut latest = Self { rows: Vec::new(), index: BTreeMap::new() };
         for row in rows {
@@ -21,7 +21,7 @@ impl<R: Row> Latest<R> {
         latest
     }
 
-    /// Puts a row in; gives its index, or `None` where the very same row is there already.
+    /// Adds a row; returns its index, or `None` if the identical row is already present.
     pub(crate) fn put(&mut self, row: R) -> Option<usize> {
         let (cell, repetition) = row.key();
         let key = (cell.to_owned(), repetition);

@@ -1,8 +1,8 @@
 //! The record, the crash-safe store, and the statistics.
 //!
-//! A [`Record`] is one row: a cell and a repetition. A [`Store`] keeps rows, instances and plans in a
-//! folder, so that a report needs nothing but that folder. With the feature `parquet` (on by default)
-//! rows are compacted into Parquet shards; without it there is the journal alone.
+//! A [`Record`] is one row: a cell and a repetition. A [`Store`] keeps rows, instances and plans in a folder, and a
+//! report needs only that folder. With the feature `parquet` (on by default), rows are compacted into Parquet shards;
+//! without it there is only the journal.
 
 pub mod audit;
 mod cells;

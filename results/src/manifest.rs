@@ -1,7 +1,7 @@
-//! The manifest of a store: which shards were written, so that a lost one is missed.
+//! The manifest of a store: it lists the shards, so that a lost one is noticed.
 //!
-//! It is replaced as a whole whenever a shard was written. Stores of earlier versions have no manifest; what they hold is
-//! taken to be complete. A shard that it does not name (a crash came between the two) counts all the same.
+//! It is replaced as a whole after each new shard. Stores of earlier versions have no manifest and count as complete. A
+//! shard that is not in the manifest (a crash came in between) is still read.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,27 +17,27 @@ use crate::{StoreError, files};
 const FILE: &str = "manifest.json";
 /// The newest version of the file.
 const VERSION: u32 = WITH_SCHEDULES;
-/// The version that names shards of schedules.
+/// The version that lists shards of schedules.
 const WITH_SCHEDULES: u32 = 3;
-/// The version that names shards of replays: programs of before would miss their rows without a word.
+/// The version that lists shards of replays: without it, older programs would silently ignore their rows.
 const WITH_REPLAYS: u32 = 2;
 const WITHOUT_REPLAYS: u32 = 1;
 
 /// A shard that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shard {
-    /// Its file's name in the folder of its kind, which holds a digest of its bytes.
+    /// The file name in the folder of its kind; it contains a digest of the file's bytes.
     pub(crate) name: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub(crate) rows: u64,
 }
 
-/// A shard that a store's manifest names and that is gone: its rows are lost.
+/// A missing shard that a store's manifest lists: its rows are lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingShard {
-    /// Where it was.
+    /// Its path.
     pub path: PathBuf,
-    /// How many rows it had.
+    /// The number of its rows.
     pub rows: u64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Manifest {
     schedules: Vec<Shard>,
 }
 
-/// What the manifest of every version says.
+/// The fields common to the manifests of all versions.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -81,7 +81,7 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 }
 
 impl Manifest {
-    /// The manifest of a store; an empty one where there is none.
+    /// The manifest of a store; an empty one if the file does not exist.
     pub(crate) fn read(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self::read_if_there(dir)?.unwrap_or_default())
     }
@@ -94,7 +94,7 @@ impl Manifest {
             path: path.clone(),
             reason: format!("not a manifest of shards: {error}; `planlab audit --repair` makes it anew"),
         };
-        // The version first: a newer one may say all else in another way.
+        // Check the version first: newer manifests may have other fields.
         let Versioned { version } = serde_json::from_slice(&bytes).map_err(bad)?;
         if version > VERSION {
             return Err(StoreError::Schema { path, found: version, known: VERSION });
@@ -128,7 +128,7 @@ impl Manifest {
         }
     }
 
-    /// The shards that it names and that are not there.
+    /// The listed shards that are missing.
     pub(crate) fn missing(&self, dir: &Path) -> Vec<MissingShard> {
         let of = |folder: &'static str, shards: &[Shard]| -> Vec<MissingShard> {
             let place =
@@ -143,7 +143,7 @@ impl Manifest {
         .concat()
     }
 
-    /// No longer names the shards that are not there.
+    /// Removes missing shards from the list.
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
         self.shards.retain(|shard| dir.join(Record::SHARDS).join(&shard.name).exists());
         self.replays.retain(|shard| dir.join(ReplayRow::SHARDS).join(&shard.name).exists());
@@ -151,12 +151,11 @@ impl Manifest {
     }
 }
 
-/// The shards that a store's manifest names and that are not there: their rows are lost. None where the store has no
-/// manifest.
+/// The missing shards that a store's manifest lists: their rows are lost. An empty list if the store has no manifest.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] and [`StoreError::BadFile`] where the manifest cannot be read, [`StoreError::Schema`] where a newer
+/// [`StoreError::Io`] and [`StoreError::BadFile`] if the manifest cannot be read, [`StoreError::Schema`] if a newer
 /// program wrote it.
 pub fn missing_shards(dir: impl AsRef<Path>) -> Result<Vec<MissingShard>, StoreError> {
     let dir = dir.as_ref();

@@ -1,4 +1,4 @@
-//! Joins stores: the shards of one bench that ran on several machines, or several benches.
+//! Joins stores: the shards of a bench that ran on several machines, or several benches.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,41 +15,41 @@ use crate::schedule::{Document, ScheduleRow, read_schedules};
 use crate::store::{Store, read_records};
 use crate::{StoreError, files};
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Rows, of replays too, read from the stores that were merged.
+    /// Rows of all kinds that were read from the sources.
     pub read: usize,
-    /// Rows that the result did not have, or had an earlier version of.
+    /// Rows that are new in the result, or replace an earlier version.
     pub changed: usize,
     /// Instances and plans copied.
     pub files: usize,
 }
 
-/// Puts the rows, replays, instances and plans of `dirs` into the store `into`.
+/// Merges the rows, replays, instances and plans of `dirs` into the store `into`.
 ///
-/// Of several rows of one cell and repetition one with an answer counts before one without, and one that
-/// was interrupted only where there is no other; of equals the one that started last. So the result depends
-/// neither on the order of the folders nor on how often they are merged. Give [`Store::records`] of the
-/// result to [`missing_cells`] to see whether the set is complete.
+/// Among several rows of one cell and repetition, one with an answer is preferred to one without; an interrupted row is
+/// the last choice. Among equals, the one that started last counts. So the result depends neither on the order of the
+/// folders nor on the number of merges. Pass [`Store::records`] of the result to [`missing_cells`] to check that the
+/// set is complete.
 ///
-/// All of `dirs` are read before anything is written. A store that is not there yet appears whole or not at
-/// all. None of `dirs` may be `into`, lie in it, or hold it.
+/// All of `dirs` are read before anything is written. A new store appears whole or not at all. None of `dirs` may be
+/// `into`, lie in it, or contain it.
 ///
 /// # Errors
 ///
-/// As [`Store::open`] for `into`, as [`read_records`] for each of `dirs`, [`StoreError::Folder`] for an `into`
-/// that cannot be made or that is among `dirs`.
+/// Like [`Store::open`] for `into`, like [`read_records`] for each of `dirs`; [`StoreError::Folder`] if `into` cannot
+/// be created or is among `dirs`.
 pub fn merge<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merged, StoreError> {
     let goal = Goal::find(into.as_ref(), dirs)?;
     Sources::read(dirs)?.put(goal)
 }
 
-/// Where a merge goes, found before it begins.
+/// The target of a merge, determined before it begins.
 enum Goal {
-    /// A store that is there.
+    /// An existing store.
     There(Store),
-    /// One that is filled under another name.
+    /// A new store, filled under a temporary name.
     New { place: Place, temporary: TemporaryFolder },
 }
 
@@ -57,7 +57,7 @@ impl Goal {
     fn find<P: AsRef<Path>>(into: &Path, dirs: &[P]) -> Result<Self, StoreError> {
         let place = Place::find(into, dirs)?;
         if !is_absent_or_empty(place.target()) {
-            // A merge that was killed when the store had just got its name.
+            // A merge may have been killed right after the store got its name.
             remove_leftovers(&place)?;
             return Ok(Self::There(Store::open(into)?));
         }
@@ -67,9 +67,9 @@ impl Goal {
     }
 }
 
-/// What the stores to merge hold.
+/// The contents of the stores to merge.
 struct Sources {
-    /// How many rows there were.
+    /// The number of rows read.
     read: usize,
     records: Best<Record>,
     replays: Best<ReplayRow>,
@@ -107,14 +107,14 @@ impl Sources {
             Goal::There(store) => return self.put_into(store),
             Goal::New { place, temporary } => (place, temporary),
         };
-        // A folder inside: temporary folders are private, results are not.
+        // A folder inside the temporary one: temporary folders are private, results are not.
         let merged = self.put_into(Store::open(temporary.path().join(FRESH))?)?;
         temporary.hand_out(FRESH, place.target()).map_err(StoreError::io("write", place.named()))?;
         files::sync_folder(place.parent()?)?;
         Ok(merged)
     }
 
-    /// Files first: a row is never there without what it names.
+    /// Files first: a row never exists without the files that it names.
     fn put_into(self, mut store: Store) -> Result<Merged, StoreError> {
         let into = store.dir().to_path_buf();
         let mut merged = Merged { read: self.read, ..Merged::default() };
@@ -138,7 +138,7 @@ impl Sources {
     }
 }
 
-/// In the temporary folder: the store that is being made.
+/// The name of the new store within the temporary folder.
 const FRESH: &str = "store";
 
 fn is_absent_or_empty(folder: &Path) -> bool {
@@ -154,18 +154,18 @@ pub fn missing_cells<'a>(records: &[Record], expected: impl IntoIterator<Item = 
     expected.into_iter().filter(|cell| !there.contains(cell)).collect()
 }
 
-/// The row of each cell and repetition that counts.
+/// The best row of each cell and repetition.
 type Best<R> = BTreeMap<(String, u32), R>;
 
-/// A row that may have to stand back behind another of its cell and repetition.
+/// A row that another row of its cell and repetition may replace.
 trait Ranked: Row {
-    /// More is better.
+    /// Higher is better.
     fn worth(&self) -> u8;
 
     fn started_ns(&self) -> u64;
 }
 
-/// A lie is never hidden by an answer of another run.
+/// An answer of another run never hides a false result.
 const fn worth(status: Status) -> u8 {
     match status {
         status if status.is_lie() => 3,
@@ -210,7 +210,7 @@ impl Ranked for ReplayRow {
     }
 }
 
-/// Keeps of each cell and repetition the row that counts; gives how many rows there were.
+/// Keeps the best row of each cell and repetition; returns the number of rows given.
 fn keep_better<R: Ranked>(best: &mut Best<R>, rows: Vec<R>) -> usize {
     let count = rows.len();
     for row in rows {
@@ -225,17 +225,17 @@ fn keep_better<R: Ranked>(best: &mut Best<R>, rows: Vec<R>) -> usize {
     count
 }
 
-/// The rows that are better than what is there, or new.
+/// The rows that are new or better than the existing ones.
 fn news<'s, R: Ranked + 's>(best: Best<R>, there: impl Fn(&R) -> Option<&'s R>) -> Vec<R> {
     best.into_values().filter(|row| there(row).is_none_or(|old| rank(row) > rank(old))).collect()
 }
 
-/// The text comes last, so that no two different rows are equal.
+/// Ends with the text, so that different rows never rank equal.
 fn rank<R: Ranked>(row: &R) -> (u8, u64, String) {
     (row.worth(), row.started_ns(), serde_json::to_string(row).unwrap_or_default())
 }
 
-/// Whether the file was copied: it was not there yet.
+/// Copies the file if it is missing; returns whether it did.
 fn copy_missing(path: &Path, folder: &Path) -> Result<bool, StoreError> {
     let Some(target) = path.file_name().map(|name| folder.join(name)) else { return Ok(false) };
     if target.exists() {

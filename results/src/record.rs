@@ -1,4 +1,4 @@
-//! One row of results: a cell and a repetition.
+//! One row of planning results: a cell and a repetition.
 
 use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::key::WorkloadKey;
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// How a cell ended. Closed: every row has one of these.
+/// How a cell ended; every row has exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -18,24 +18,23 @@ pub enum Status {
     Optimal,
     /// A verified plan.
     Feasible,
-    /// A proven bound above the capacity that was asked for, or above that of an arena.
+    /// A proven bound above the given capacity, or above that of an arena.
     Infeasible,
-    /// No plan, and no proof that there is none.
+    /// Neither a plan nor a proof that none exists.
     Unknown,
-    /// The planner does not honour what the instance demands.
+    /// The planner does not honour a demand of the instance.
     Unsupported,
-    /// The time was up and there is no plan, or the planner did not stop by itself and was killed (the
-    /// plan that it had by then is kept).
+    /// The time limit was reached without a plan, or the planner did not stop and was killed (its last plan is kept).
     Timeout,
-    /// The memory limit was reached and there is no plan.
+    /// The memory limit was reached without a plan.
     OutOfMemory,
-    /// The child died by a signal of its own making or by a panic.
+    /// The child panicked or died from a signal that it caused itself.
     Crashed,
     /// The child was killed from outside.
     Killed,
-    /// The plan overlaps. Rows of before `invalid-plan` have it for plans that break another rule, too.
+    /// The plan overlaps. Rows from before `invalid-plan` existed also use it for plans that break another rule.
     InvalidOverlap,
-    /// The plan breaks another rule of placement: buffers have no row, a pin is not kept, a buffer ends past 2^64 - 1.
+    /// The plan breaks another rule of placement: a buffer has no row, moves from its pin, or ends past 2^64 - 1.
     InvalidPlan,
     /// The plan is not aligned.
     Misaligned,
@@ -43,14 +42,14 @@ pub enum Status {
     OverCapacity,
     /// The bound lies above the height of a verified plan.
     BoundRefuted,
-    /// What the child wrote is not an answer, or contradicts its own plan (a false height).
+    /// The child's output is not an answer, or contradicts its own plan (a false height).
     BadOutput,
     /// The bench was interrupted.
     Interrupted,
 }
 
 impl Status {
-    /// All of them, in the order in which reports show them.
+    /// All statuses, in the order of reports.
     pub const ALL: [Self; 16] = [
         Self::Optimal,
         Self::Feasible,
@@ -93,13 +92,13 @@ impl Status {
         }
     }
 
-    /// Whether the row has an answer: a plan that counts, or a proof that there is none.
+    /// Whether the row has an answer: a plan that counts, or a proof that no plan exists.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Optimal | Self::Feasible | Self::Infeasible)
     }
 
-    /// Whether the planner broke its contract: crashed, was killed, lied, or wrote nonsense.
+    /// Whether the planner broke its contract: it crashed, was killed, gave a false result, or wrote nonsense.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         !self.is_answer()
@@ -124,9 +123,9 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
-    /// Heights and gaps; may have run beside other cells, so its time is shown and never ranked.
+    /// Heights and gaps; may have run alongside other cells, so its time is shown but never ranked.
     Quality,
-    /// Ran alone.
+    /// The cell ran alone.
     Timing,
 }
 
@@ -141,7 +140,7 @@ impl Lane {
     }
 }
 
-/// A point of an anytime run.
+/// A point of the trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Nanoseconds since the start of the run.
@@ -156,7 +155,7 @@ table! {
     /// The machine and the build that a row was made on.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Provenance as "machine_" {
-        /// A digest of CPU model, cores, memory and kernel: times compare only where it is equal.
+        /// A digest of CPU model, cores, memory and kernel: compare times only if it is equal.
         pub host: String,
         /// CPU model.
         pub cpu: String,
@@ -168,13 +167,13 @@ table! {
         pub governor: String,
         /// `on`, `off` or `unknown`.
         pub turbo: String,
-        /// Load average of the last minute when the cell started, in thousandths.
+        /// One-minute load average when the cell started, in thousandths.
         pub load_average_milli: u64,
-        /// Cells that ran at the same time, this one included.
+        /// Cells that ran at the same time, including this one.
         pub concurrency: u32,
         /// Commit that the binary was built from, or `unknown`.
         pub git_commit: String,
-        /// Whether the tree had changes that were not committed.
+        /// Whether the tree had uncommitted changes.
         pub git_dirty: bool,
         /// Compiler.
         pub rustc: String,
@@ -189,13 +188,13 @@ table! {
     pub struct Record as "" {
         /// [`SCHEMA`].
         pub schema: u32,
-        /// Digest of what makes the cell: workload content, planner, version, parameters, limits, seed.
+        /// Digest of everything that defines the cell: workload content, planner, version, parameters, limits, seed.
         pub cell: String,
-        /// From 0.
+        /// The repetition, from 0.
         pub repetition: u32,
         /// Whether its times may be ranked.
         pub lane: Lane,
-        /// The suite that asked for it, or empty.
+        /// The suite that contains it, or empty.
         pub suite: String,
         /// Workload key: `chainer/alexnet/train/b32`.
         pub workload: WorkloadKey,
@@ -209,65 +208,65 @@ table! {
         pub planner_version: String,
         /// Parameters as a JSON object.
         pub parameters: String,
-        /// Seed of the run's random numbers.
+        /// Seed of the run.
         pub seed: u64,
-        /// Wall limit, nanoseconds.
+        /// Wall limit in nanoseconds.
         pub wall_limit_ns: Option<u64>,
-        /// Memory limit, bytes.
+        /// Memory limit in bytes.
         pub memory_limit_bytes: Option<u64>,
-        /// Work limit, in the planner's units.
+        /// Work limit in the planner's units.
         pub work_limit: Option<u64>,
-        /// Capacity that was asked for, bytes.
+        /// The given capacity in bytes.
         pub target_bytes: Option<u64>,
-        /// What enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
+        /// The mechanism that enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
         pub mechanism: String,
-        /// How it ended.
+        /// How the run ended.
         pub status: Status,
-        /// Why the run stopped, where the child could say.
+        /// Why the run stopped, if the child could report it.
         pub stop: Option<Stop>,
-        /// What went wrong, in one line; empty where nothing did.
+        /// What went wrong, in one line; empty if nothing did.
         pub reason: String,
         /// Exit code of the child.
         pub exit_code: Option<i32>,
         /// Signal that ended the child.
         pub signal: Option<i32>,
-        /// The last of what the child wrote to stderr.
+        /// The end of the child's stderr.
         pub stderr_tail: String,
-        /// Height of the best verified plan, bytes.
+        /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
-        /// Load, bytes.
+        /// Load in bytes.
         pub load: u64,
-        /// Load without the first steps of buffers that may overwrite another, bytes.
+        /// Load without the first steps of buffers that may overwrite another, in bytes.
         pub relaxed_load: u64,
-        /// The best proven bound in the plan's scope, bytes.
+        /// The best proven bound in the plan's scope, in bytes.
         pub bound: u64,
-        /// How it was had.
+        /// The evidence for the bound.
         pub bound_evidence: Evidence,
-        /// Of which plans it holds.
+        /// The plans for which the bound holds.
         pub bound_scope: Scope,
         /// Hand-overs that the plan uses.
         pub hand_overs: u64,
-        /// Planning time of each sample, nanoseconds, verification not included; after a warm-up where a
-        /// sample takes less than a second, else the one run.
+        /// Planning time of each sample in nanoseconds, without verification; after a warm-up if a sample takes less
+        /// than a second, otherwise the single run.
         pub samples_ns: Vec<u64>,
-        /// The time that an external planner itself says it took, nanoseconds.
+        /// The time that an external planner reports for itself, in nanoseconds.
         pub reported_ns: Option<u64> = None,
-        /// Random legal orders of the graph in which the plan was run; none where there is no graph.
+        /// The number of random legal orders of the graph in which the plan was run; `None` without a graph.
         pub orders_run: Option<u64> = None,
-        /// In how many of them two live buffers overlapped.
+        /// The number of these orders in which two live buffers overlapped.
         pub orders_failed: Option<u64> = None,
-        /// The least memory that any legal order of the graph needs, as proved, bytes: what `relaxed_load`, or for a
-        /// planner without hand-overs `load`, is at least.
+        /// The proven minimum of memory over all legal orders of the graph, in bytes: a lower bound on `relaxed_load`,
+        /// or on `load` for a planner without hand-overs.
         pub order_bound: Option<u64> = None,
-        /// CPU time of the child, nanoseconds.
+        /// CPU time of the child in nanoseconds.
         pub cpu_ns: Option<u64>,
         /// Units of work done.
         pub work: u64,
-        /// Most resident memory of the child, bytes.
+        /// The most resident memory of the child in bytes.
         pub peak_rss_bytes: Option<u64>,
         /// Incumbent and bound over time.
         pub trajectory: Vec<Point>,
-        /// Digest of the plan, under which the store keeps it.
+        /// Digest of the plan; the store keeps the plan under it.
         pub plan: Option<String>,
         /// When the cell started, nanoseconds since 1970.
         pub started_ns: u64,
@@ -292,33 +291,33 @@ impl Row for Record {
 }
 
 impl Record {
-    /// `(height - bound) / bound`, where there is a height.
+    /// `(height - bound) / bound`, if there is a height.
     #[must_use]
     pub fn gap(&self) -> Option<f64> {
         let (height, bound) = (self.height?, self.bound);
         Some(planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(bound)))
     }
 
-    /// `(height - load) / load`, where there is a height.
+    /// `(height - load) / load`, if there is a height.
     #[must_use]
     pub fn fragmentation(&self) -> Option<f64> {
         let (height, load) = (self.height?, self.load);
         Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
     }
 
-    /// The planner with the parameters that are not at their default.
+    /// The planner with its non-default parameters.
     #[must_use]
     pub fn planner_label(&self) -> String {
         planner_label(&self.planner, &self.parameters)
     }
 
-    /// The threads that the planner might use.
+    /// The number of threads that the planner could use.
     #[must_use]
     pub fn threads(&self) -> u64 {
         threads(&self.parameters)
     }
 
-    /// Whether the wall limit ended the run: its time is the limit's.
+    /// Whether the wall limit ended the run, so that its time only reflects the limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.stop == Some(Stop::Deadline)
@@ -333,7 +332,7 @@ impl Record {
     }
 }
 
-/// A planner with the parameters that are not at their default.
+/// A planner with its non-default parameters.
 #[must_use]
 pub fn planner_label(planner: &str, parameters: &str) -> String {
     match parameters.trim() {
@@ -342,7 +341,7 @@ pub fn planner_label(planner: &str, parameters: &str) -> String {
     }
 }
 
-/// The threads that a planner with these parameters might use.
+/// The number of threads that a planner with these parameters could use.
 #[must_use]
 pub fn threads(parameters: &str) -> u64 {
     let parameters: serde_json::Value = serde_json::from_str(parameters).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What a pool wrote down as its peak while a trace was recorded, beside what ours reserve.
+//! Compares the peak that a pool recorded with a trace and the peak of this project's pool.
 //!
-//! A recorded trace is a window of a process, and the recorded peak is the process's. A peak is explained where
-//! ours is the same; else it is not, and what the trace says of its iterations is told beside that, as no reason.
-//! Figures and the trace decide, never its name.
+//! A recorded trace is a window of a process; the recorded peak is that of the process. A peak is explained if ours is
+//! equal. If not, facts about the iterations in the trace are reported next to it, not as the cause. Only figures and
+//! the trace decide, never its name.
 //!
 //! ```
 //! use planlab_results::recorded_peak::{Explanation, RecordedPeak};
@@ -11,47 +11,47 @@
 //! assert_eq!(peak.explanation(), Explanation::WarmUp);
 //! ```
 
-/// A recorded peak and ours; bytes reserved.
+/// A recorded peak and ours, in reserved bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedPeak {
-    /// What the framework's own pool reserved at most.
+    /// The most bytes that the framework's own pool reserved.
     pub recorded: u64,
-    /// What ours reserves for the window alone, from an empty pool.
+    /// The bytes that our pool reserves for the window alone, starting empty.
     pub window: u64,
-    /// What ours reserves for the process that the window was cut from; `None` where it was not played.
+    /// The bytes that our pool reserves for the process that contains the window; `None` if it was not played.
     pub process: Option<u64>,
-    /// Whether an output layer lost its own weight to an embedding's in that process.
+    /// Whether an output layer's own weight was replaced by an embedding's in that process.
     pub has_tied_head: bool,
-    /// How many iterations the trace tells apart.
+    /// The number of iterations in the trace that can be distinguished.
     pub iterations: usize,
-    /// Whether two of them ask for other sizes, or in another order.
+    /// Whether two iterations request different sizes, or in a different order.
     pub iterations_differ: bool,
 }
 
-/// Whether a recorded peak is met, and by what: the first that applies.
+/// The explanation of a recorded peak; the first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Explanation {
     /// The window alone has the same peak.
     Equal,
-    /// The window has another, and the process was not played: nothing is known.
+    /// The window has another peak, and the process was not played: no conclusion.
     NotPlayed,
-    /// The process has it: initialisation and a warm-up iteration.
+    /// The process has the same peak: initialisation and a warm-up iteration.
     WarmUp,
-    /// The process has it; in it an output layer lost a weight of its own to an embedding's. Whether the peak needs
-    /// that weight is not said.
+    /// The process has the same peak; in it an embedding's weight replaced an output layer's own. Whether the peak
+    /// needs that weight is not known.
     TiedHead,
-    /// The process has another. The iterations of the window differ from each other; that this is why was not
-    /// shown.
+    /// The process has another peak. The iterations of the window differ from each other; this is not proven to be the
+    /// cause.
     IterationsDiffer,
-    /// The process has another. The trace does not say where its iterations begin; that this is why was not
-    /// shown.
+    /// The process has another peak. The trace does not show where its iterations begin; this is not proven to be the
+    /// cause.
     NoIterations,
-    /// The process has another, and the iterations of the window are alike, or there is one.
+    /// The process has another peak, and the window has one iteration or only equal ones.
     Unexplained,
 }
 
 impl Explanation {
-    /// All of them, in the order in which they are tried.
+    /// All explanations, in the order in which they are tried.
     pub const ALL: [Self; 7] = [
         Self::Equal,
         Self::NotPlayed,
@@ -62,7 +62,7 @@ impl Explanation {
         Self::Unexplained,
     ];
 
-    /// In a few words.
+    /// A short description.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Explanation {
 }
 
 impl RecordedPeak {
-    /// Whether it is met, and by what.
+    /// The first explanation that applies.
     #[must_use]
     pub fn explanation(&self) -> Explanation {
         let is_process = self.process == Some(self.recorded);

@@ -1,4 +1,4 @@
-//! A damaged store becomes one that can be read: what is damaged is set aside, nothing is thrown away.
+//! Makes a damaged store readable: damaged data is set aside, and nothing is thrown away.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,42 +10,42 @@ use crate::replay::{self, ReplayRow};
 use crate::schedule::ScheduleRow;
 use crate::{StoreError, files, shards, store};
 
-/// What the name of a file ends in that holds what was damaged in another.
+/// The suffix of files that hold the damaged parts of others.
 const ASIDE: &str = ".damaged";
 
-/// What a repair did.
+/// One action of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// Lines of a journal that are not what was written, a torn last one too, were moved to a file beside it: their rows
-    /// are lost.
+    /// Damaged lines of a journal, including an incomplete last line, were moved to a file beside it: their rows are
+    /// lost.
     Lines {
         /// The journal.
         path: PathBuf,
-        /// Where they are now.
+        /// The file with the damaged lines.
         aside: PathBuf,
-        /// Which lines they were, from 1.
+        /// The line numbers, from 1.
         lines: Vec<u64>,
     },
-    /// A shard that is gone is no longer missed.
+    /// A lost shard was removed from the manifest.
     Forgotten {
         /// The shard.
         shard: MissingShard,
-        /// Where the manifest is now that names it.
+        /// The previous manifest, which still lists it.
         aside: PathBuf,
     },
-    /// A shard that is not what was written was set aside: its rows are lost.
+    /// A damaged shard was set aside: its rows are lost.
     Shard {
         /// The shard.
         path: PathBuf,
-        /// Where it is now.
+        /// Its new path.
         aside: PathBuf,
     },
-    /// The manifest was damaged, and was made anew from the shards that are there.
+    /// The damaged manifest was replaced by one made from the existing shards.
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// Where the damaged one is now.
+        /// The new path of the damaged one.
         aside: PathBuf,
     },
 }
@@ -83,19 +83,19 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Sets aside the damaged lines and shards of a store's rows of every kind, and makes its manifest name what is there. Nothing is
-/// done to what is whole, nor to a folder that is no store.
+/// Sets aside the damaged lines and shards of all kinds of rows in a store, and updates its manifest to the existing
+/// shards. Intact files and folders that are not stores stay unchanged.
 ///
 /// # Errors
 ///
-/// As [`Store::open`](crate::Store::open), save for damage; [`StoreError::NoResults`] where the folder is no store.
+/// Like [`Store::open`](crate::Store::open), except for damage; [`StoreError::NoResults`] if the folder is not a store.
 pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
     let dir = dir.as_ref();
     store::require_store(dir)?;
     let _lock = store::lock(&dir.join("lock"))?;
     match Manifest::read(dir) {
         Err(StoreError::BadFile { .. }) => {}
-        // One of a newer program is refused before anything is changed.
+        // Refuses a manifest of a newer program before any change.
         manifest => drop(manifest?),
     }
     let mut repairs: Vec<Repair> =
@@ -112,7 +112,7 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
     Ok(repairs)
 }
 
-/// Moves the damaged lines of a journal to the file beside it, which appears before they are gone.
+/// Moves the damaged lines of a journal to the file beside it; the copy is complete before they are removed.
 fn lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
     let path = dir.join(R::JOURNAL);
     let sorted = journal::sort::<R>(&path)?;
@@ -133,7 +133,7 @@ fn aside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// A name beside a file that no earlier repair has taken: `x.damaged`, `x.damaged.2`, ...
+/// A name beside a file that no earlier repair used: `x.damaged`, `x.damaged.2`, ...
 fn free_aside(path: &Path) -> PathBuf {
     let first = aside(path);
     let numbered = |number: u32| {
@@ -145,7 +145,7 @@ fn free_aside(path: &Path) -> PathBuf {
     names.find(|name| !name.exists()).unwrap_or_else(|| first.clone())
 }
 
-/// Sets shards aside that cannot be read.
+/// Sets aside the shards that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
     let damaged = [
@@ -170,7 +170,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(aside)
 }
 
-/// Makes the manifest name what is there. Shards that were just set aside are not told a second time.
+/// Updates the manifest to the existing shards. Shards in `told`, just set aside, are not reported again.
 fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError> {
     let mut manifest = match Manifest::read(dir) {
         Err(StoreError::BadFile { .. }) => return Ok(vec![new_manifest(dir)?]),
@@ -189,14 +189,14 @@ fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError
     Ok(forgotten.map(|shard| Repair::Forgotten { shard, aside: aside.clone() }).collect())
 }
 
-/// Makes a manifest that is damaged anew.
+/// Replaces a damaged manifest.
 fn new_manifest(dir: &Path) -> Result<Repair, StoreError> {
     let mut manifest = shards::with_all(dir, Manifest::default())?;
     let aside = replace_manifest(dir, &mut manifest)?;
     Ok(Repair::Manifest { path: manifest::path(dir), aside })
 }
 
-/// Writes the manifest, and keeps the one that was there: gives where it is now. There is a manifest at any moment.
+/// Writes the manifest and keeps the previous one, whose new path it returns. A manifest exists at every moment.
 fn replace_manifest(dir: &Path, manifest: &mut Manifest) -> Result<PathBuf, StoreError> {
     let path = manifest::path(dir);
     let aside = free_aside(&path);

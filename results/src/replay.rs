@@ -1,8 +1,9 @@
-//! One row of what serving the requests of a workload cost: by an online allocator, or from a plan, on simulated,
+//! One row of a replay: the cost of serving a workload's requests, by an online allocator or from a plan, on simulated,
 //! host or device memory.
 //!
-//! Rows are appended to the folder's file `replays.jsonl`, a journal of their own. Processes may write to it at the same
-//! time: each locks the file while it appends, and none needs the store. [`Store::compact_replays`](crate::Store) moves them into shards, `replays/<n>-<digest>.parquet`.
+//! Rows are appended to the folder's file `replays.jsonl`, a separate journal. Several processes may write to it at the
+//! same time: each locks the file while it appends, and none needs to open the store.
+//! [`Store::compact_replays`](crate::Store) moves the rows into shards, `replays/<n>-<digest>.parquet`.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -21,59 +22,60 @@ use crate::{StoreError, files, shards};
 pub const REPLAY_SCHEMA: u32 = 1;
 
 table! {
-    /// One contender on one workload, one process. Raw integers: bytes, nanoseconds. In files the fields of its
-    /// [`Performance`] stand beside its own.
+    /// One process: one contender on one workload. Raw integers: bytes, nanoseconds. Files store the fields of its
+    /// [`Performance`] alongside its own.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ReplayRow as "" {
         /// [`REPLAY_SCHEMA`].
         pub schema: u32,
-        /// Digest of what makes the row but for the repetition: content of the workloads, contender, plan, device,
-        /// work, threads, capacity, numbers of iterations.
+        /// Digest of everything that defines the row except the repetition: content of the workloads, contender, plan,
+        /// device, work, threads, capacity, numbers of iterations.
         pub cell: String,
         /// The number of the process, from 0.
         pub repetition: u32,
-        /// The suite that asked for it, or empty.
+        /// The suite that contains it, or empty.
         pub suite: String,
-        /// Workload key: `chainer/alexnet/train/b32`. Of several workloads in turn: what they share, or a name.
+        /// Workload key: `chainer/alexnet/train/b32`. For several workloads in turn: their common part, or a name.
         pub workload: WorkloadKey,
-        /// The keys of the propagations in their order, where they are not all of `workload`.
+        /// The keys of the propagations in order, if they are not all of `workload`.
         pub sequence: Vec<String>,
-        /// Only what comes before this step was played; `None` for all of the trace.
+        /// Only calls before this step were played; `None` for the whole trace.
         pub until: Option<u32> = None,
-        /// Digest of the instance; of the digests, where there are several.
+        /// Digest of the instance; with several instances, a digest of their digests.
         pub instance: String,
-        /// Requests of one propagation; of all in the sequence, where there is one.
+        /// Requests of one propagation, or of the whole sequence if there is one.
         pub requests: u64,
-        /// The most bytes of requests live at once.
+        /// The most requested bytes live at once.
         pub requested_peak: u64,
-        /// Bytes that live from before the propagation to after it (parameters, say), not in any figure here.
+        /// Bytes that live from before the propagation until after it (parameters, say); no other figure includes them.
         pub retained: Option<u64>,
         /// `plan`, `profile-guided`, `cupy2rc1-pool`, `glibc`, `jemalloc/oversize-1m`, `cuda-malloc-async/keep`, ...;
-        /// of a plan from a file `plan:NAME`.
+        /// `plan:NAME` for a plan from a file.
         pub contender: String,
-        /// Who planned: the planner's key, of contenders that have a plan.
+        /// The planner's key, for contenders with a plan.
         pub planner: Option<String>,
         /// Digest of the plan.
         pub plan: Option<String>,
-        /// `simulated`, `host`, `cuda:0`, `simulated-cuda` (what stands for a GPU in tests: its times mean nothing).
+        /// `simulated`, `host`, `cuda:0`, `simulated-cuda` (a substitute for a GPU in tests; its times are
+        /// meaningless).
         pub device: String,
-        /// What the device calls itself, with its driver; empty on the host.
+        /// The device's name and driver; empty on the host.
         pub device_name: String,
-        /// Bytes of the device's L2 cache, where it says so.
+        /// Bytes of the device's L2 cache, if the device reports them.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub l2_bytes: Option<u64> = None,
         /// What is done with the memory.
         pub work: Work,
-        /// Threads, each with the whole sequence and, where the contender has arenas or pools, one of its own.
+        /// The number of threads. Each plays the whole sequence, with its own arena or pool if the contender has them.
         pub threads: u32,
-        /// The most that might be reserved, if that was limited.
+        /// The limit of reserved bytes, if any.
         pub capacity: Option<u64>,
-        /// What it came to.
+        /// The measurements.
         #[serde(flatten)]
         pub performance: Performance,
-        /// Bytes that kernels wrote and read in one propagation, of all in the sequence, where there is one.
+        /// Bytes that kernels wrote and read in one propagation, or in the whole sequence if there is one.
         pub touched_bytes: Option<u64> = None,
-        /// When it started, nanoseconds since 1970.
+        /// Start time in nanoseconds since 1970.
         pub started_ns: u64,
         /// Machine and build.
         pub provenance: Provenance,
@@ -81,8 +83,8 @@ table! {
 }
 
 impl ReplayRow {
-    /// Whether all that is live at once fits in the device's L2 cache: the memory behind the cache is then not what
-    /// bounds the kernels. False where the size of the cache is not known.
+    /// Whether all bytes live at once fit in the device's L2 cache, so that the memory behind the cache does not limit
+    /// the kernels. `false` if the size of the cache is not known.
     #[must_use]
     pub fn fits_cache(&self) -> bool {
         self.l2_bytes.is_some_and(|l2_bytes| self.requested_peak <= l2_bytes)
@@ -104,38 +106,37 @@ impl Row for ReplayRow {
     }
 }
 
-/// Appends rows to the replays of a folder, which is made where there is none; when it returns, they are
-/// on the disk. A row of the same cell and repetition is replaced. Several processes may do so at the
-/// same time. Gives what was noticed of the rows before.
+/// Appends rows to the replays of a folder, which is created if necessary. On return, they are on disk. A row replaces
+/// an earlier one of the same cell and repetition. Several processes may append at the same time. Returns notices about
+/// earlier rows.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the folder cannot be written (the replays are then as before),
-/// [`StoreError::NotAStore`] where it holds something else,
-/// [`StoreError::Corrupt`] where a row before is damaged, [`StoreError::Schema`] where a newer program
-/// wrote it.
+/// [`StoreError::Io`] if the folder cannot be written (the replays are then unchanged), [`StoreError::NotAStore`] if it
+/// contains other files, [`StoreError::Corrupt`] if an earlier row is damaged, [`StoreError::Schema`] if a newer
+/// program wrote it.
 pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
     let (mut writer, mut notices) = ReplayWriter::open(dir)?;
     notices.extend(writer.append(rows)?);
     Ok(notices)
 }
 
-/// Appends rows to the replays of a folder again and again: what is there is read when it is opened, and after that
-/// only where another writer was there meanwhile.
+/// Appends rows to the replays of a folder repeatedly: it reads existing rows when opened, and again only after another
+/// writer was active.
 #[derive(Debug)]
 pub struct ReplayWriter {
     path: PathBuf,
-    /// Who holds its lock may write.
+    /// The lock: its holder may write.
     turn: File,
     journal: Journal<ReplayRow>,
 }
 
 impl ReplayWriter {
-    /// Opens the replays of a folder, which is made where there is none. Gives what was noticed of the rows before.
+    /// Opens the replays of a folder, which is created if necessary. Returns notices about earlier rows.
     ///
     /// # Errors
     ///
-    /// As [`append_rows`].
+    /// Like [`append_rows`].
     pub fn open(dir: impl AsRef<Path>) -> Result<(Self, Vec<Notice>), StoreError> {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
@@ -149,15 +150,15 @@ impl ReplayWriter {
         Ok((Self { path, turn, journal }, notices))
     }
 
-    /// Appends rows; when it returns, they are on the disk. A row of the same cell and repetition is replaced.
+    /// Appends rows; on return, they are on disk. A row replaces an earlier one of the same cell and repetition.
     ///
     /// # Errors
     ///
-    /// As [`append_rows`].
+    /// Like [`append_rows`].
     pub fn append(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
         self.turn.lock().map_err(StoreError::io("lock", &self.path))?;
         if !files::is_open_as(&self.turn, &self.path) {
-            // A repair has put another file in its place.
+            // A repair has replaced the file.
             self.turn = take_turn(&self.path)?;
             self.journal = Journal::open(&self.path)?.0;
         }
@@ -179,26 +180,26 @@ impl ReplayWriter {
     }
 }
 
-/// Opens the file, which is made where there is none, and waits until no other process holds its lock.
+/// Opens the file, creating it if necessary, and waits until no other process holds its lock.
 pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
     loop {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let turn = file.map_err(StoreError::io("open for writing", path))?;
         turn.lock().map_err(StoreError::io("lock", path))?;
-        // A repair may have put another file in its place meanwhile.
+        // A repair may have replaced the file meanwhile.
         if files::is_open_as(&turn, path) {
             return Ok(turn);
         }
     }
 }
 
-/// The replays of a folder, the latest row of each cell and repetition in the order in which they first
-/// came; none where there are no such files. A torn last line is left out.
+/// The replays of a folder, only the latest row of each cell and repetition, in the order of their first appearance. An
+/// empty list without such files. An incomplete last line is ignored.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the folder cannot be read, [`StoreError::Corrupt`] where a row is damaged,
-/// [`StoreError::BadFile`] where a shard is, [`StoreError::Schema`] where a newer program wrote it.
+/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::Corrupt`] if a row is damaged,
+/// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     let dir = dir.as_ref();
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;

@@ -1,8 +1,8 @@
-//! How planners grow with the number of buffers: time, memory and height, by planner and family of workloads.
+//! The growth of time, memory and height with the number of buffers, by planner and family of workloads.
 //!
-//! A family is what keys share that differ in their segments `n<buffers>` and `s<seed>` alone:
-//! `synthetic/skip/kind=unet/n1000/s0` belongs to `synthetic/skip/kind=unet`. Workloads that differ in their `s<seed>`
-//! are a point each; seeds of the run on one workload are one point, which says how many they are.
+//! The keys of a family differ only in their segments `n<buffers>` and `s<seed>`: `synthetic/skip/kind=unet/n1000/s0`
+//! belongs to `synthetic/skip/kind=unet`. Workloads that differ in `s<seed>` are separate points; seeds of the run on
+//! one workload form one point, which states their number.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,32 @@ use crate::queries::Tables;
 use crate::record::{Record, Status};
 use crate::statistics::{PowerFit, fit_power, real};
 
-/// The memory of smaller instances is that of the process.
+/// Below this many buffers, the memory measured is mostly that of the process itself.
 const MEMORY_FROM: u64 = 10_000;
 
 table! {
-    /// What a planner needed for one workload of a family, all seeds of the run together.
+    /// The costs of a planner on one workload of a family, over all seeds of the run.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct ScalePoint as "" {
         /// The workload's key.
         pub workload: String,
-        /// Its buffers.
+        /// Its number of buffers.
         pub buffers: u64,
-        /// How the first repetition without an answer ended; if there is none, the first of all.
+        /// The status of the first repetition without an answer; if all have one, that of the first.
         pub status: Status,
-        /// How many seeds of the run are pooled.
+        /// The number of pooled seeds of the run.
         pub seeds: usize,
-        /// The wall limit, nanoseconds.
+        /// The wall limit in nanoseconds.
         pub wall_limit_ns: Option<u64>,
-        /// The median planning time of all samples that were taken alone, nanoseconds; `None` where a seed has no answer.
+        /// The median planning time of all samples that were taken alone, in nanoseconds; `None` if a seed has no
+        /// answer.
         pub time_ns: Option<f64>,
-        /// Whether the time limit ended one of the runs: then the time says more of the limit than of the size.
+        /// Whether the time limit ended one of the runs, so that the time reflects the limit more than the size.
         pub is_cut: bool,
-        /// The most resident memory of the process, bytes; it holds the program and the instance too.
+        /// The most resident memory of the process in bytes, including the program and the instance.
         pub peak_rss_bytes: Option<u64>,
-        /// The median over the seeds of the height over the load; `None` where a seed has no answer.
+        /// The median over the seeds of the height over the load; `None` if a seed has no answer.
         pub height_over_load: Option<f64>,
     }
 }
@@ -51,26 +52,26 @@ pub struct Curve {
     pub label: String,
     /// By size.
     pub points: Vec<ScalePoint>,
-    /// How the time grows; `None` unless two sizes have one that no limit cut.
+    /// The growth of the time; `None` unless two sizes have a time that no limit cut short.
     pub time: Option<PowerFit>,
-    /// How the memory grows from 10,000 buffers on, above the least that a process of any planner needed on the
-    /// family's smallest size: that much is the program's.
+    /// The growth of the memory from 10,000 buffers on. It subtracts the least that any planner's process needed on the
+    /// family's smallest size, which is the program's own share.
     pub memory: Option<PowerFit>,
 }
 
-/// The curves of rows that are in memory, as [`Tables::curves`] has them.
+/// The curves of rows in memory, as in [`Tables::curves`].
 ///
 /// # Errors
 ///
-/// As [`Tables::of_records`].
+/// Like [`Tables::of_records`].
 pub fn curves(records: &[Record]) -> Result<Vec<Curve>, StoreError> {
     Tables::of_records(records)?.curves()
 }
 
-/// The points of one planner by number of buffers and workload.
+/// The points of one planner, by number of buffers and workload.
 type PointsBySize = BTreeMap<(u64, String), ScalePoint>;
 
-/// Curves of points, each with the label of its planner.
+/// Builds curves from points, each with the label of its planner.
 pub(crate) fn assemble(points: impl Iterator<Item = (String, ScalePoint)>) -> Vec<Curve> {
     let mut curves: BTreeMap<(String, String), PointsBySize> = BTreeMap::new();
     for (label, point) in points {
@@ -92,7 +93,7 @@ pub(crate) fn assemble(points: impl Iterator<Item = (String, ScalePoint)>) -> Ve
     curves
 }
 
-/// The key without the segments that say size and seed; `None` where none says the size.
+/// The key without the segments for size and seed; `None` if it has no size.
 fn family(key: &str) -> Option<String> {
     let is = |segment: &str, letter: char| {
         segment.strip_prefix(letter).is_some_and(|number| number.parse::<u64>().is_ok())
@@ -104,13 +105,13 @@ fn family(key: &str) -> Option<String> {
     Some(rest.join("/"))
 }
 
-/// The times that are fitted, by size.
+/// The times to fit, by size.
 fn times(points: &[ScalePoint]) -> Vec<(f64, f64)> {
     let whole = points.iter().filter(|point| !point.is_cut);
     whole.filter_map(|point| Some((real(point.buffers), point.time_ns?))).collect()
 }
 
-/// The smallest size of each family and the least memory that any planner needed on it, bytes.
+/// The smallest size of each family, and the least memory in bytes that any planner needed on it.
 fn smallest(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
     let mut smallest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for curve in curves {
@@ -124,7 +125,7 @@ fn smallest(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
     smallest
 }
 
-/// The memory that is fitted, by size: what larger instances need above the smallest one.
+/// The memory to fit, by size: what larger instances need beyond the smallest one.
 fn memory(points: &[ScalePoint], (buffers, bytes): (u64, u64)) -> Vec<(f64, f64)> {
     let from = MEMORY_FROM.max(buffers + 1);
     let large = points.iter().filter(|point| point.buffers >= from && point.status.is_answer());

@@ -1,7 +1,7 @@
-//! One row of what a scheduler came to: a net in training on a machine, in so much memory.
+//! One row of a scheduler's result: the training of a net on a machine with limited memory.
 //!
-//! Rows stand in the store's `schedules.jsonl`, and compacted in `schedules/<n>-<digest>.parquet`. The problems and
-//! schedules that they name, and the timelines that a report draws, are documents of the store:
+//! Rows are in the store's `schedules.jsonl`, or compacted in `schedules/<n>-<digest>.parquet`. The store keeps the
+//! problems and schedules that they name, and the timelines for reports, as documents:
 //!
 //! ```text
 //! <dir>/problems/<digest>.jsonl   training nets with machine and capacity
@@ -23,30 +23,30 @@ use crate::{StoreError, files, shards};
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEDULE_SCHEMA: u32 = 1;
 
-/// A point of a scheduler's run.
+/// A point of a scheduler's trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Improvement {
     /// Nanoseconds since the start of the run.
     pub elapsed_ns: u64,
-    /// Simulated iterations by then.
+    /// Simulated iterations until then.
     pub work: u64,
-    /// Nanoseconds of an iteration by the best schedule.
+    /// Time of an iteration with the best schedule, in nanoseconds.
     pub iteration_ns: u64,
 }
 
-/// How a schedule runs if operations do not take the times that it was made for: each takes its time, more or less by
-/// up to `percent`, drawn evenly.
+/// The times of a schedule if operations deviate from their assumed times: each takes up to `percent` more or less,
+/// uniformly at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// The most by which a time is off, in percent.
+    /// The largest deviation in percent.
     pub percent: u64,
-    /// How many draws there were.
+    /// The number of draws.
     pub draws: u64,
-    /// Nanoseconds of an iteration, the median of the draws.
+    /// Median time of an iteration over the draws, in nanoseconds.
     pub median_ns: u64,
-    /// Nanoseconds of the slowest one.
+    /// Time of the slowest iteration in nanoseconds.
     pub worst_ns: u64,
-    /// Nanoseconds, the median, that the same draws take if nothing but the passes counts: what no schedule beats.
+    /// Median time of the passes alone with the same draws, in nanoseconds: a lower bound for every schedule.
     pub compute_ns: u64,
 }
 
@@ -56,72 +56,72 @@ table! {
     pub struct ScheduleRow as "" {
         /// [`SCHEDULE_SCHEMA`].
         pub schema: u32,
-        /// Digest of what makes the cell: problem, scheduler, planner, version, limits, seed.
+        /// Digest of everything that defines the cell: problem, scheduler, planner, version, limits, seed.
         pub cell: String,
-        /// From 0.
+        /// The repetition, from 0.
         pub repetition: u32,
-        /// The suite that asked for it, or empty.
+        /// The suite that contains it, or empty.
         pub suite: String,
         /// Workload key: `ideal/resnet50/train/b512`.
         pub workload: WorkloadKey,
         /// Digest of the problem: the store keeps it as `problems/<digest>.jsonl`.
         pub problem: String,
-        /// Images, or sequences, of an iteration.
+        /// Images or sequences per iteration.
         pub batch: u64,
-        /// Functions of the net.
+        /// The number of functions in the net.
         pub functions: u64,
-        /// Feature maps that a backward pass reads: each is kept, swapped or recomputed.
+        /// The number of feature maps that a backward pass reads: each is kept, swapped or recomputed.
         pub maps: u64,
         /// The machine's key.
         pub machine: String,
-        /// Digest of the machine but for its memory: machine files may differ and have one key.
+        /// Digest of the machine without its memory: different machine files may share one key.
         pub rates_digest: Option<String> = None,
-        /// Where the times of the passes are from: `roofline`, or `given`.
+        /// The source of the passes' times: `roofline` or `given`.
         pub times: Option<String> = None,
         /// Bytes per second from the device to the host.
         pub copy_out: f64,
         /// Bytes per second from the host to the device.
         pub copy_in: f64,
-        /// Memory that the schedule may take, the base included, bytes.
+        /// Memory available to the schedule in bytes, base included.
         pub capacity: u64,
-        /// Bytes that are taken throughout: parameters and workspace.
+        /// Bytes that are always in use: parameters and workspace.
         pub base: u64,
-        /// Nanoseconds of an iteration in which nothing waits: every pass once.
+        /// Time of an iteration without waiting in nanoseconds: every pass once.
         pub compute_ns: u64,
         /// Scheduler key.
         pub scheduler: String,
         /// Digest of the scheduler's sources.
         pub scheduler_version: String,
-        /// Seed of the run's random numbers.
+        /// Seed of the run.
         pub seed: u64,
-        /// Wall limit, nanoseconds.
+        /// Wall limit in nanoseconds.
         pub wall_limit_ns: Option<u64>,
-        /// Memory limit of the process, bytes.
+        /// Memory limit of the process in bytes.
         pub memory_limit_bytes: Option<u64>,
-        /// Work limit, in simulated iterations.
+        /// Work limit in simulated iterations.
         pub work_limit: Option<u64>,
-        /// What enforced the limits.
+        /// The mechanism that enforced the limits.
         pub mechanism: String,
-        /// How it ended. `feasible` and `optimal` say that the bytes in use fit at every moment; whether a plan of their
-        /// offsets does is another question: [`fits`](Self::fits).
+        /// How the run ended. `feasible` and `optimal` mean that the bytes in use fit at every moment;
+        /// [`fits`](Self::fits) says whether a plan of their offsets fits too.
         pub status: Status,
-        /// Why the run stopped, where the child could say.
+        /// Why the run stopped, if the child could report it.
         pub stop: Option<Stop>,
-        /// What went wrong, or why there is no schedule; empty where there is one.
+        /// What went wrong, or why there is no schedule; empty if there is one.
         pub reason: String,
         /// Exit code of the child.
         pub exit_code: Option<i32>,
         /// Signal that ended the child.
         pub signal: Option<i32>,
-        /// The last of what the child wrote to stderr.
+        /// The end of the child's stderr.
         pub stderr_tail: String,
-        /// Nanoseconds of an iteration by the best valid schedule.
+        /// Time of an iteration with the best valid schedule, in nanoseconds.
         pub iteration_ns: Option<u64>,
-        /// Nanoseconds below which no schedule of `bound_scope` is, as proved.
+        /// A proven lower bound on the time of schedules in `bound_scope`, in nanoseconds.
         pub bound_ns: u64,
-        /// How the bound was had: `compute` or `lp`.
+        /// The evidence for the bound: `compute` or `lp`.
         pub bound_evidence: String,
-        /// Of which schedules the bound holds: `any` or `classes`.
+        /// The schedules for which the bound holds: `any` or `classes`.
         pub bound_scope: String,
         /// Feature maps that stay on the device.
         pub kept: Option<u64>,
@@ -131,38 +131,38 @@ table! {
         pub recomputed: Option<u64>,
         /// Bytes that are copied to the host.
         pub copied_out: Option<u64>,
-        /// Nanoseconds of functions that are computed again.
+        /// Time spent recomputing functions in nanoseconds.
         pub recompute_ns: Option<u64>,
-        /// The most bytes in use at once, the base included.
+        /// The most bytes in use at once, base included.
         pub live_peak: Option<u64>,
-        /// Memory that the offsets of an online best fit need, the base included, bytes.
+        /// Memory in bytes for the offsets of an online best fit, base included.
         pub best_fit_height: Option<u64>,
-        /// Memory that the best offsets need, the base included, bytes.
+        /// Memory in bytes for the best offsets, base included.
         pub height: Option<u64>,
-        /// A proven bound on `height`, bytes.
+        /// A proven bound on `height` in bytes.
         pub height_bound: Option<u64>,
-        /// How that bound was had.
+        /// The evidence for that bound.
         pub height_evidence: Evidence,
         /// The planner that placed the buffers.
         pub planner: String,
-        /// The wall limit of its run, nanoseconds.
+        /// The wall limit of its run in nanoseconds.
         pub planner_wall_ns: Option<u64>,
-        /// How the planner ended, `feasible` for example; empty if none was asked. Without a plan of its own the height is that
-        /// of the online best fit.
+        /// How the planner ended, `feasible` for example; empty if no planner was run. Without a plan from the planner,
+        /// the height is that of the online best fit.
         #[serde(default)]
         pub planner_status: String,
-        /// The planner's reason, if it has one.
+        /// The planner's reason, if any.
         #[serde(default)]
         pub planner_reason: String,
-        /// What became of the schedule with other times.
+        /// The schedule's times under deviations.
         pub disturbed: Vec<Disturbance>,
-        /// Nanoseconds of the run, simulations and validations included.
+        /// Time of the run in nanoseconds, simulations and validations included.
         pub elapsed_ns: Option<u64>,
-        /// CPU time of the child, nanoseconds.
+        /// CPU time of the child in nanoseconds.
         pub cpu_ns: Option<u64>,
-        /// Most resident memory of the child, bytes.
+        /// The most resident memory of the child in bytes.
         pub peak_rss_bytes: Option<u64>,
-        /// Simulated iterations.
+        /// The number of simulated iterations.
         pub work: u64,
         /// The best schedule over time.
         pub trajectory: Vec<Improvement>,
@@ -172,7 +172,7 @@ table! {
         pub plan: Option<String>,
         /// Digest of the schedule: the store keeps it as `events/<digest>.jsonl`.
         pub schedule: Option<String>,
-        /// When the cell started, nanoseconds since 1970.
+        /// Start time in nanoseconds since 1970.
         pub started_ns: u64,
         /// Machine and build.
         pub provenance: Provenance,
@@ -180,19 +180,19 @@ table! {
 }
 
 impl ScheduleRow {
-    /// Whether the buffers fit with their offsets; `None` without a schedule, or without a plan of it.
+    /// Whether the buffers fit with their offsets; `None` without a schedule, or without a plan for it.
     #[must_use]
     pub fn fits(&self) -> Option<bool> {
         Some(self.height? <= self.capacity)
     }
 
-    /// Images, or sequences, per second; `None` without a schedule.
+    /// Images or sequences per second; `None` without a schedule.
     #[must_use]
     pub fn images_per_second(&self) -> Option<f64> {
         self.iteration_ns.map(|ns| per_second(self.batch, ns))
     }
 
-    /// Images per second if nothing had to wait.
+    /// Images per second without any waiting.
     #[must_use]
     pub fn images_per_second_at_most(&self) -> f64 {
         per_second(self.batch, self.compute_ns)
@@ -205,7 +205,7 @@ impl ScheduleRow {
         (self.bound_ns > 0).then(|| (iteration - real(self.bound_ns)) / real(self.bound_ns))
     }
 
-    /// How much slower than an iteration in which nothing waits: 1 - speed / speed at most.
+    /// The slowdown compared with an iteration without waiting: 1 - speed / highest speed.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
         let iteration = real(self.iteration_ns?);
@@ -237,32 +237,32 @@ impl Row for ScheduleRow {
     }
 }
 
-/// The schedules of a folder, the latest row of each cell and repetition in the order in which they first came; none
-/// where there are no such files. A torn last line is left out.
+/// The schedules of a folder, only the latest row of each cell and repetition, in the order of their first appearance.
+/// An empty list without such files. An incomplete last line is ignored.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where the folder cannot be read, [`StoreError::Corrupt`] where a row is damaged,
-/// [`StoreError::BadFile`] where a shard is, [`StoreError::Schema`] where a newer program wrote it.
+/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::Corrupt`] if a row is damaged,
+/// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_schedules(dir: impl AsRef<Path>) -> Result<Vec<ScheduleRow>, StoreError> {
     let dir = dir.as_ref();
     std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     shards::read_latest(dir)
 }
 
-/// Kinds of documents beside the rows of schedules.
+/// Kinds of documents that the store keeps for schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Document {
     /// A training net with machine and capacity.
     Problem,
-    /// A schedule, placed.
+    /// A schedule with offsets.
     Schedule,
-    /// What a report draws of a schedule; under the schedule's digest.
+    /// The data that a report draws for a schedule, under the schedule's digest.
     Timeline,
 }
 
 impl Document {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Problem, Self::Schedule, Self::Timeline];
 
     pub(crate) const fn folder(self) -> &'static str {
@@ -285,7 +285,7 @@ impl Document {
     }
 }
 
-/// Keeps a problem or a schedule under the digest of its text, which it gives.
+/// Stores a problem or a schedule under the digest of its text; returns the digest.
 ///
 /// # Errors
 ///
@@ -296,7 +296,7 @@ pub(crate) fn put(dir: &Path, document: Document, text: &str) -> Result<String, 
     Ok(digest)
 }
 
-/// Keeps a document under a digest. One that is there already is left as it is.
+/// Stores a document under a digest, unless it exists already.
 pub(crate) fn put_as(dir: &Path, document: Document, digest: &str, text: &str) -> Result<(), StoreError> {
     let path = document.path(dir, digest);
     if path.exists() {
@@ -310,7 +310,7 @@ pub(crate) fn put_as(dir: &Path, document: Document, digest: &str, text: &str) -
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] where it is gone, [`StoreError::BadFile`] where it is not text, or not what was kept.
+/// [`StoreError::Io`] if it is missing, [`StoreError::BadFile`] if it is not text, or differs from what was stored.
 pub fn load_document(dir: impl AsRef<Path>, document: Document, digest: &str) -> Result<String, StoreError> {
     let path = document.path(dir.as_ref(), digest);
     let text = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
@@ -321,14 +321,14 @@ pub fn load_document(dir: impl AsRef<Path>, document: Document, digest: &str) ->
     String::from_utf8(text).map_err(|error| StoreError::bad_file(&path, &error))
 }
 
-/// When each event of a schedule runs, and how much memory is in use: what a report draws.
+/// The times of a schedule's events, and its memory over time, for a report to draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Every event, by engine in the order `compute`, `out`, `in`, each in its order.
+    /// All events, by engine in the order `compute`, `out`, `in`, and in the engine's order.
     pub spans: Vec<TimelineSpan>,
-    /// Bytes in use, the base included, from each moment on; ascending, from 0.
+    /// Bytes in use, base included, from each moment on; ascending, from 0.
     pub memory: Vec<MemoryStep>,
-    /// The memory that there is, bytes.
+    /// The available memory in bytes.
     pub capacity: u64,
     /// Nanoseconds from the start to the last completion.
     pub iteration_ns: u64,
@@ -341,9 +341,9 @@ pub struct TimelineSpan {
     pub engine: String,
     /// `forward`, `recompute`, `backward`, `accumulate`, `copy-out` or `copy-in`.
     pub task: String,
-    /// The function, or the feature map.
+    /// The name of the function or feature map.
     pub name: String,
-    /// Bytes that are copied, or written.
+    /// Bytes copied or written.
     pub bytes: u64,
     /// Nanoseconds from the start of the iteration to the start of the event.
     pub start_ns: u64,
@@ -351,7 +351,7 @@ pub struct TimelineSpan {
     pub end_ns: u64,
 }
 
-/// A step of the memory of a timeline.
+/// One step of a timeline's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryStep {
     /// Nanoseconds from the start of the iteration.
@@ -364,7 +364,7 @@ pub struct MemoryStep {
 ///
 /// # Errors
 ///
-/// As [`load_document`]; [`StoreError::BadFile`] where it is no timeline.
+/// Like [`load_document`]; [`StoreError::BadFile`] if it is not a timeline.
 pub fn load_timeline(dir: impl AsRef<Path>, schedule: &str) -> Result<Timeline, StoreError> {
     let dir = dir.as_ref();
     let text = load_document(dir, Document::Timeline, schedule)?;

@@ -1,4 +1,4 @@
-//! Shards: rows that were moved out of a journal into Parquet files, `<n>-<digest>.parquet`.
+//! Shards: rows that were moved from a journal into Parquet files, `<n>-<digest>.parquet`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::{StoreError, files, journal};
 pub(crate) struct Rows<R> {
     journal: Journal<R>,
     pub(crate) latest: Latest<R>,
-    /// Indices of rows that no shard has yet.
+    /// Indices of rows that are not in any shard yet.
     fresh: BTreeSet<usize>,
 }
 
 impl<R: Row> Rows<R> {
-    /// Opens the journal; gives what was torn of its last line, too.
+    /// Opens the journal; also returns an incomplete last line.
     pub(crate) fn open(dir: &Path) -> Result<(Self, Option<(u64, u64)>), StoreError> {
         let (journal, Content { rows, torn, .. }) = Journal::open(&dir.join(R::JOURNAL))?;
         let mut latest = Latest::of(read_all(dir)?);
@@ -34,15 +34,15 @@ impl<R: Row> Rows<R> {
         Ok((Self { journal, latest, fresh }, torn))
     }
 
-    /// Appends rows with one flush; when it fails, the journal is as before.
+    /// Appends rows with one flush; on failure, the journal is unchanged.
     pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
         self.journal.append(rows)?;
         self.fresh.extend(rows.iter().filter_map(|row| self.latest.put(row.clone())));
         Ok(())
     }
 
-    /// Moves the journal's rows into a new shard and gives its path; `None` where there are none to move. The shard is
-    /// on the disk and in the manifest before the journal is emptied.
+    /// Moves the journal's rows into a new shard and returns its path; `None` if there are no rows to move. The shard
+    /// is on disk and in the manifest before the journal is emptied.
     #[cfg(feature = "parquet")]
     pub(crate) fn compact(&mut self, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
         let rows: Vec<&R> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
@@ -55,9 +55,9 @@ impl<R: Row> Rows<R> {
     }
 }
 
-/// The latest row of each cell and repetition, whether or not a writer is at work.
+/// The latest row of each cell and repetition; a writer may be active.
 pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
-    // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
+    // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
     let journal = journal::read(&dir.join(R::JOURNAL))?;
     Ok(Latest::of(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
@@ -84,7 +84,7 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
     }
 }
 
-/// The rows of a shard; none where it is gone meanwhile.
+/// The rows of a shard; an empty list if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
 fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
     match content(path)? {
@@ -93,13 +93,13 @@ fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
     }
 }
 
-/// The content of a shard, which is what its name says; none where it is gone meanwhile.
+/// The content of a shard, checked against its name; `None` if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
 pub(crate) fn content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(bytes) = files::read_if_there(path)? else { return Ok(None) };
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
-    // A shard that somebody else named says nothing of its content.
+    // A shard that someone else named has no digest to check.
     let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
         number.parse::<u64>().is_ok()
             && rest.len() == digest.len()
@@ -150,7 +150,7 @@ fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
     Ok(numbers.max().map_or(1, |last| last + 1))
 }
 
-/// The manifest, with the shards that it does not name yet.
+/// The manifest, completed with shards that it does not list yet.
 #[cfg(feature = "parquet")]
 pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
     name_all::<Record>(dir, &mut manifest)?;

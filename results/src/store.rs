@@ -14,10 +14,9 @@
 //! <dir>/frameworks.jsonl              rows of frameworks, see [`crate::framework`]
 //! ```
 //!
-//! Files under the folders appear whole or not at all. Compaction writes the shard first, then names it in the
-//! manifest, and empties the journal once both are on the disk; a crash in between leaves rows in both, which are one row to
-//! every reader: of the rows of one cell and repetition the latest counts, and the journal is later than
-//! the shards.
+//! Files under the folders appear whole or not at all. Compaction writes the shard, then lists it in the manifest, and
+//! empties the journal once both are on disk. A crash in between leaves rows in both. Readers count these as one row:
+//! among rows of one cell and repetition the latest counts, and the journal is later than the shards.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,7 +36,7 @@ use crate::schedule::{self, Document, ScheduleRow};
 use crate::shards::{self, Rows};
 use crate::{StoreError, files, framework, replay};
 
-/// Something that a reader should know and need not act on.
+/// Information for the reader that requires no action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -45,12 +44,12 @@ pub enum Notice {
     TornLine {
         /// The journal.
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// How much of the line there was.
+        /// The bytes that were left of the line.
         bytes: u64,
     },
-    /// A shard is gone; its rows are lost and will be made again.
+    /// A shard is missing; its rows are lost and will be made again.
     MissingShard(MissingShard),
 }
 
@@ -66,25 +65,27 @@ impl fmt::Display for Notice {
     }
 }
 
-/// A store that is open for writing. There is one writer at a time.
+/// A store that is open for writing. It has one writer at a time.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
     rows: Rows<Record>,
-    /// Opened when it is first asked for: most stores have none.
+    /// Opened on first use: most stores have none.
     schedules: Option<Rows<ScheduleRow>>,
     notices: Vec<Notice>,
     _lock: File,
 }
 
 impl Store {
-    /// Opens the store of a folder, and makes the folder where there is none.
+    /// Opens the store of a folder, which is created if necessary.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] where the folder
-    /// cannot be written, [`StoreError::NotAStore`] where it holds something else, [`StoreError::Corrupt`] and
-    /// [`StoreError::BadFile`] where a file is damaged, [`StoreError::Schema`] where it was made by a newer program.
+    /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] if the folder cannot be written,
+    /// [`StoreError::NotAStore`] if it contains other files.
+    ///
+    /// [`StoreError::Corrupt`] and [`StoreError::BadFile`] if a file is damaged, [`StoreError::Schema`] if a newer
+    /// program made it.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
@@ -109,13 +110,13 @@ impl Store {
         &self.dir
     }
 
-    /// What was noticed when the store was opened.
+    /// Notices from opening the store.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// The latest row of each cell and repetition, in the order in which the cells first came.
+    /// The latest row of each cell and repetition, in the order in which the cells first appeared.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         self.rows.latest.rows()
@@ -127,12 +128,11 @@ impl Store {
         self.rows.latest.get(cell, repetition)
     }
 
-    /// Appends a row; when it returns, the row is on the disk. A row of the same cell and repetition is
-    /// replaced.
+    /// Appends a row; on return, the row is on disk. It replaces an earlier row of the same cell and repetition.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Io`]; the journal is then as it was before.
+    /// [`StoreError::Io`]; the journal is then unchanged.
     pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
         self.append_all(std::slice::from_ref(record))
     }
@@ -141,7 +141,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Io`]; the journal is then as it was before.
+    /// [`StoreError::Io`]; the journal is then unchanged.
     pub fn append_all(&mut self, records: &[Record]) -> Result<(), StoreError> {
         self.rows.append(records)
     }
@@ -164,17 +164,17 @@ impl Store {
         self.schedules.as_ref()?.latest.get(cell, repetition)
     }
 
-    /// Appends a row of a schedule; when it returns, the row is on the disk. A row of the same cell and repetition is
-    /// replaced.
+    /// Appends a row of a schedule; on return, the row is on disk. It replaces an earlier row of the same cell and
+    /// repetition.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append), and as [`read_schedules`](schedule::read_schedules) at the first row.
+    /// Like [`append`](Self::append), and like [`read_schedules`](schedule::read_schedules) at the first row.
     pub fn append_schedule(&mut self, row: &ScheduleRow) -> Result<(), StoreError> {
         self.schedules_mut()?.append(std::slice::from_ref(row))
     }
 
-    /// Keeps a problem or a schedule under the digest of its text, which it gives.
+    /// Stores a problem or a schedule under the digest of its text; returns the digest.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Store {
         schedule::put(&self.dir, document, text)
     }
 
-    /// Keeps the timeline of a schedule under the schedule's digest.
+    /// Stores the timeline of a schedule under the schedule's digest.
     ///
     /// # Errors
     ///
@@ -200,21 +200,21 @@ impl Store {
 
 #[cfg(feature = "parquet")]
 impl Store {
-    /// Moves the journal's rows into a new shard and gives its path; `None` where there are none to move.
+    /// Moves the journal's rows into a new shard and returns its path; `None` if there are no rows to move.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Io`]; no row is lost, and the journal still has what no shard has.
+    /// [`StoreError::Io`]; no row is lost, and the journal keeps all rows that are not in a shard.
     pub fn compact(&mut self) -> Result<Option<PathBuf>, StoreError> {
         self.rows.compact(&self.dir)
     }
 
-    /// The same for the rows of replays, whose file it locks meanwhile. A journal whose last line is torn is left as
-    /// it is: the next writer tells of the lost row.
+    /// Compacts the rows of replays, and locks their file meanwhile. A journal with an incomplete last line stays
+    /// unchanged: the next writer reports the lost row.
     ///
     /// # Errors
     ///
-    /// As [`compact`](Self::compact), and as [`replay::read_rows`] where a row is damaged.
+    /// Like [`compact`](Self::compact), and like [`replay::read_rows`] if a row is damaged.
     pub fn compact_replays(&mut self) -> Result<Option<PathBuf>, StoreError> {
         let path = self.dir.join(ReplayRow::JOURNAL);
         if !path.exists() {
@@ -227,22 +227,21 @@ impl Store {
         Ok(shard)
     }
 
-    /// The same for the rows of schedules.
+    /// Compacts the rows of schedules.
     ///
     /// # Errors
     ///
-    /// As [`compact`](Self::compact).
+    /// Like [`compact`](Self::compact).
     pub fn compact_schedules(&mut self) -> Result<Option<PathBuf>, StoreError> {
         let dir = self.dir.clone();
         self.schedules.as_mut().map_or(Ok(None), |rows| rows.compact(&dir))
     }
 
-    /// Keeps an instance with its labels, under its digest. An instance that is there already, and whole, is left
-    /// as it is, labels included.
+    /// Stores an instance with its labels under its digest. An intact existing file stays unchanged, labels included.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Io`], or [`StoreError::Labels`] where there is not one label for each buffer.
+    /// [`StoreError::Io`], or [`StoreError::Labels`] if there is not one label per buffer.
     pub fn put_instance(
         &self,
         instance: &planlab_dsa::Instance,
@@ -251,7 +250,7 @@ impl Store {
         crate::instances::put_instance(&self.dir, instance, labels)
     }
 
-    /// Keeps a plan under its digest.
+    /// Stores a plan under its digest.
     ///
     /// # Errors
     ///
@@ -261,48 +260,47 @@ impl Store {
     }
 }
 
-/// The latest row of each cell and repetition, without opening the store for writing; a writer may be
-/// at work.
+/// The latest row of each cell and repetition, without opening the store for writing; a writer may be active.
 ///
 /// # Errors
 ///
-/// As [`Store::open`], save the lock. A folder that is not there is an error, and so is one that has
-/// neither a journal nor shards nor replays nor a manifest: [`StoreError::NoResults`].
+/// Like [`Store::open`], except for the lock. It is also an error if the folder does not exist, or has neither a
+/// journal nor shards nor replays nor a manifest: [`StoreError::NoResults`].
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     require_store(dir)?;
     shards::read_latest(dir)
 }
 
-/// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records have rows alone:
-/// neither a manifest nor folders of instances and plans.
+/// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records contain only
+/// rows: neither a manifest nor folders of instances and plans.
 #[must_use]
 pub fn keeps_plans(dir: impl AsRef<Path>) -> bool {
     let dir = dir.as_ref();
     [manifest::path(dir), dir.join("instances"), dir.join("plans")].iter().any(|path| path.exists())
 }
 
-/// Refuses a folder that holds something and no results: what is in it belongs to somebody else.
+/// Refuses a folder that has contents but no results: it serves another purpose.
 pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
-    // In this order: another writer may begin a store meanwhile, and makes first what tells one.
+    // In this order: another writer that begins a store meanwhile first creates a file that identifies it.
     match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::io("read", dir))? {
         Some(file) if !is_store(dir) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
         _ => Ok(()),
     }
 }
 
-/// Refuses a folder that is not there, or has no results.
+/// Refuses a folder that does not exist or has no results.
 pub(crate) fn require_store(dir: &Path) -> Result<(), StoreError> {
     std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     if is_store(dir) { Ok(()) } else { Err(StoreError::NoResults { path: dir.to_path_buf() }) }
 }
 
-/// Whether a folder has results, or has lost them.
+/// Whether a folder has results, or had them.
 fn is_store(dir: &Path) -> bool {
     let has = |name: &str| dir.join(name).exists();
     let has_manifest = || match Manifest::read_if_there(dir) {
         Ok(manifest) => manifest.is_some(),
-        // Other programs have a file of this name too.
+        // Other programs also use this file name.
         Err(_) => has("instances") || has("plans"),
     };
     has(Record::JOURNAL)
@@ -315,7 +313,7 @@ fn is_store(dir: &Path) -> bool {
         || has_manifest()
 }
 
-/// The notice of a torn last line, where there was one.
+/// The notice of an incomplete last line, if there was one.
 pub(crate) fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
     torn.map(|(line, bytes)| Notice::TornLine { path: path.to_path_buf(), line, bytes }).into_iter().collect()
 }
@@ -332,7 +330,7 @@ pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // Only for the message: an unreadable name leaves it empty.
+            // Only for the message: if the name is unreadable, it stays empty.
             let _ = file.read_to_string(&mut holder);
             return Err(StoreError::Locked { path: path.to_path_buf(), holder: holder.trim().to_owned() });
         }
@@ -342,7 +340,7 @@ pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-/// What a lock file says begins so; one that says something else is somebody's file.
+/// A lock file begins with this word; any other content belongs to another program.
 const HOLDER: &str = "process ";
 
 fn name_holder(file: &mut File) -> std::io::Result<()> {

@@ -1,18 +1,18 @@
-//! Tables: for terminals, in Markdown, as CSV with raw numbers, as LaTeX. Pages of reports show them as HTML.
+//! Tables for terminals, Markdown, CSV with raw numbers, and LaTeX. Report pages show them as HTML.
 
 use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
 use comfy_table::{CellAlignment, Table as Grid};
 
 use crate::format::{bytes, count, nanoseconds, percent};
 
-/// A value: shown for people, written raw into CSV.
+/// A value: formatted for people, but raw in CSV.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// None.
+    /// No value.
     Missing,
     /// A text.
     Text(String),
-    /// A text that leads to a page: its file, from the report's folder.
+    /// A text that links to a page, given by its file within the report's folder.
     Link(String, String),
     /// A whole number.
     Count(u64),
@@ -22,7 +22,7 @@ pub enum Value {
     Nanoseconds(f64),
     /// A share, shown as a percentage.
     Share(f64),
-    /// A share with a background that grows with it, and a remark.
+    /// A share whose background colour grows with it, and a remark.
     Heat(f64, String),
     /// A number.
     Number(f64),
@@ -46,7 +46,7 @@ impl Value {
         value.unwrap_or(Self::Missing)
     }
 
-    /// As people read it.
+    /// The value as people read it.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
@@ -61,20 +61,20 @@ impl Value {
         }
     }
 
-    /// As programs read it.
+    /// The value as programs read it.
     #[must_use]
     pub fn raw(&self) -> String {
         match self {
             Self::Missing => String::new(),
             Self::Text(text) | Self::Link(text, _) => text.clone(),
             Self::Count(number) | Self::Bytes(number) => number.to_string(),
-            // Logarithms differ in their last digits between machines: no digit is written that may.
+            // The last digits of logarithms differ between machines, so these are not written.
             Self::Nanoseconds(number) => rounded(*number, 1),
             Self::Share(number) | Self::Heat(number, _) | Self::Number(number) => rounded(*number, 9),
         }
     }
 
-    /// Whether it is no text.
+    /// Whether the value is not a text.
     #[must_use]
     pub const fn is_number(&self) -> bool {
         !matches!(self, Self::Text(_) | Self::Link(..))
@@ -84,24 +84,24 @@ impl Value {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in CSV, with the unit: `height_bytes`.
+    /// The name in CSV, with the unit: `height_bytes`.
     pub key: String,
-    /// Its name on pages.
+    /// The name on pages.
     pub title: String,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The name of its files; empty where it has none.
+    /// The name of its files; empty if it has none.
     pub name: String,
-    /// What it shows.
+    /// A description of its contents.
     pub caption: String,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows: a value for each column.
+    /// The rows; each has one value per column.
     pub rows: Vec<Vec<Value>>,
-    /// Whether the column titles are turned, for many narrow columns.
+    /// Whether the column titles are rotated, for many narrow columns.
     pub turned: bool,
 }
 
@@ -113,7 +113,7 @@ impl Table {
         Self::named("", "", &columns)
     }
 
-    /// An empty table that is a file alone; its columns are named by their keys, with blanks between.
+    /// An empty table that is only written to a file; its column names are `keys`, separated by blanks.
     pub fn file(name: impl Into<String>, keys: &str) -> Self {
         let columns: Vec<(&str, &str)> = keys.split_whitespace().map(|key| (key, key)).collect();
         Self::named(name, "", &columns)
@@ -132,7 +132,7 @@ impl Table {
         }
     }
 
-    /// Adds a row: a value for each column.
+    /// Adds a row with one value per column.
     pub fn push(&mut self, row: Vec<Value>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a value for each column of {}", self.name);
         self.rows.push(row);
@@ -143,13 +143,13 @@ impl Table {
         self.push(cells.into_iter().map(Value::Text).collect());
     }
 
-    /// Whether a column holds numbers alone.
+    /// Whether a column contains only numbers.
     #[must_use]
     pub fn is_number(&self, column: usize) -> bool {
         self.rows.iter().all(|row| row[column].is_number())
     }
 
-    /// The table as text for a terminal; columns whose every cell is a number (or empty) stand to the right.
+    /// The table as text for a terminal; columns in which every cell is a number (or empty) are right-aligned.
     #[must_use]
     pub fn render(&self) -> String {
         let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
@@ -164,7 +164,7 @@ impl Table {
         grid.trim_fmt() + "\n"
     }
 
-    /// The table in Markdown, columns padded.
+    /// The table in Markdown, with padded columns.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         format!("{}\n", self.grid(ASCII_MARKDOWN))
@@ -184,7 +184,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If a row has not a value for each column.
+    /// If a row does not have one value per column.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -214,7 +214,7 @@ impl Table {
     }
 }
 
-/// A number with at most so many decimals.
+/// A number with at most `decimals` decimals.
 fn rounded(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Reading and writing trace files of 10,000 to 1,000,000 lines.
+//! Benchmarks reading and writing trace files of 10,000 to 1,000,000 lines.
 //!
 //! `cargo bench -p planlab-workloads`
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]

@@ -1,4 +1,4 @@
-//! From the key of a model to its instance.
+//! Benchmarks the step from the key of a model to its instance.
 //!
 //! `cargo bench -p planlab-workloads --bench models`
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]

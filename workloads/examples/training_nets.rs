@@ -1,12 +1,12 @@
-//! Writes every net of `planlab list models` as it is trained, as training-net JSON Lines: what the example
-//! `compare_checkpoints` of `planlab-solvers` reads.
+//! Writes every net of `planlab list models` as training-net JSON Lines, for the example `compare_checkpoints` of
+//! `planlab-solvers`.
 //!
 //! ```sh
 //! cargo run -p planlab-workloads --example training_nets -- 32 |
 //!     cargo run -p planlab-solvers --example compare_checkpoints -- articulation
 //! ```
 //!
-//! The arguments are the batches.
+//! The arguments are the batch sizes.
 
 use std::error::Error;
 use std::io::{Write, stdout};

@@ -1,4 +1,4 @@
-//! Every workload by its key, wherever it comes from.
+//! Finds every workload by its key, whatever its origin.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::process::{self, Process, ProcessError};
 use crate::recorded::{self, Recorded};
 use crate::synthetic::{self, ParameterError};
 
-/// The workloads that are there: recorded, public ones of a corpus folder, and synthetic ones.
+/// The available workloads: recorded ones, public ones in a corpus folder, and synthetic ones.
 ///
 /// ```
 /// use planlab_workloads::Catalog;
@@ -30,42 +30,42 @@ pub struct Catalog {
     limits: InputLimits,
 }
 
-/// Why a workload cannot be had.
+/// Why a workload is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// There is none of that key.
+    /// No workload has this key.
     #[error("there is no workload `{key}`{}", did_you_mean(nearest))]
     Unknown {
-        /// What was asked for.
+        /// The given key.
         key: String,
-        /// What may have been meant.
+        /// Similar keys.
         nearest: Vec<String>,
     },
-    /// A public instance, but its source is not there.
+    /// The key names a public instance, but its source is missing.
     #[error("there is no workload `{key}`: {notice}")]
     Absent {
-        /// What was asked for.
+        /// The given key.
         key: String,
-        /// What is missing and how to fetch it.
+        /// What is missing, and how to fetch it.
         notice: String,
     },
-    /// A synthetic key that names no instance.
+    /// The synthetic key does not name an instance.
     #[error(transparent)]
     Synthetic(#[from] ParameterError),
-    /// A key of a model that names no instance.
+    /// The model key does not name an instance.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A recorded file that is damaged.
+    /// A recorded file is damaged.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A public instance that cannot be read.
+    /// A public instance cannot be read.
     #[error(transparent)]
     External(#[from] ExternalError),
-    /// A recorded trace that does not say what process it was cut from.
+    /// A recorded trace does not determine the process that contains it.
     #[error("there is no workload `{key}`: {source}")]
     Process {
-        /// What was asked for.
+        /// The given key.
         key: String,
         /// What the trace lacks.
         source: ProcessError,
@@ -73,35 +73,35 @@ pub enum WorkloadError {
 }
 
 impl Catalog {
-    /// The catalog with the public instances of a corpus folder, if one is given.
+    /// The catalog, with the public instances of a corpus folder if given.
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
         let (external, notices) = external::scan(corpus.as_deref());
         Self { corpus, external, notices, limits: InputLimits::default() }
     }
 
-    /// The same, public instances read within other limits. Default: what any trace needs.
+    /// Sets the limits for reading public instances. Default: enough for any trace.
     #[must_use]
     pub const fn with_limits(mut self, limits: InputLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The corpus folder that was given.
+    /// The corpus folder, if given.
     #[must_use]
     pub fn corpus(&self) -> Option<&Path> {
         self.corpus.as_deref()
     }
 
-    /// What is not there and how to fetch it, a sentence each.
+    /// One sentence per missing source, on how to fetch it.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// The keys of all recorded and public workloads, of the processes that recorded ones were cut from (see
-    /// [`process`]), and of a selection of generated ones: models and synthetic families have countless instances, see
-    /// [`models`] and [`synthetic`].
+    /// The keys of all recorded and public workloads, of the processes that contain recorded ones (see [`process`]),
+    /// and of a selection of generated ones. Models and synthetic families have countless instances, see [`models`] and
+    /// [`synthetic`].
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
         let recorded = || recorded::manifest().workload.iter().map(|entry| entry.key.clone());
@@ -111,7 +111,7 @@ impl Catalog {
         recorded().chain(processes).chain(external).chain(generated).collect()
     }
 
-    /// One line on a workload; `None` where there is none of that key.
+    /// A description of a workload in one line; `None` if the key does not exist.
     #[must_use]
     pub fn describe(&self, key: &str) -> Option<String> {
         if let Some(entry) = recorded::recorded(key) {
@@ -128,11 +128,11 @@ impl Catalog {
         models::describe(key).or_else(|| synthetic::describe(key))
     }
 
-    /// The number of buffers of a workload, without reading it where that is possible.
+    /// The number of buffers of a workload; avoids reading the workload if possible.
     ///
     /// # Errors
     ///
-    /// As [`Catalog::load`].
+    /// Like [`Catalog::load`].
     pub fn buffers(&self, key: &str) -> Result<usize, WorkloadError> {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.buffers);
@@ -143,11 +143,11 @@ impl Catalog {
         Ok(self.load(key)?.instance.len())
     }
 
-    /// Reads or makes a workload. Its metadata `workload` is the key.
+    /// Reads or generates a workload. Its metadata `workload` is the key.
     ///
     /// # Errors
     ///
-    /// [`WorkloadError`], for an unknown key with the nearest ones.
+    /// [`WorkloadError`]; for an unknown key it contains similar ones.
     pub fn load(&self, key: &str) -> Result<Trace, WorkloadError> {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.trace()?);
@@ -171,7 +171,7 @@ impl Catalog {
         self.external.iter().find(|entry| entry.key == key)
     }
 
-    /// Why there is no workload of that key.
+    /// Why this key has no workload.
     pub(crate) fn unknown(&self, key: &str) -> WorkloadError {
         let source = external::SOURCES.iter().find(|source| key.starts_with(&format!("{}/", source.name)));
         let absent = source.and_then(|source| {
@@ -191,7 +191,7 @@ fn is_synthetic(key: &str) -> bool {
     key.starts_with("synthetic/")
 }
 
-/// The recorded workload that the process of a key is put together from.
+/// The recorded workload from which the process of a key is reconstructed.
 fn recorded_window(key: &str) -> Option<&'static Recorded> {
     process::window_of(key).and_then(recorded::recorded)
 }

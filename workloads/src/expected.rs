@@ -1,7 +1,7 @@
-//! What the profile-guided paper's own framework and pool need on the `chainer/` workloads.
+//! The memory that the profile-guided paper's own framework and pool need for the `chainer/` workloads.
 //!
-//! `data/chainer/expected.json` was had by running `CuPy`'s real pools over the same requests, and the
-//! paper's best fit over the same traces.
+//! `data/chainer/expected.json` comes from running `CuPy`'s real pools on the same requests, and the paper's best fit
+//! on the same traces.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::recorded::{data_file, recorded};
 
-/// One propagation (the buffers that are allocated and freed within it).
+/// One propagation: the buffers that are allocated and freed within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Propagation {
     /// The workload's key.
@@ -19,15 +19,15 @@ pub struct Propagation {
     pub buffers: usize,
     /// The load.
     pub load: Bytes,
-    /// The sum of all sizes: what a network-wise allocation takes.
+    /// The sum of all sizes, which is the memory of a network-wise allocation.
     pub sum: Bytes,
     /// The net's parameters, which live outside the propagation.
     pub parameters: Bytes,
     /// The height of the paper's best fit.
     pub best_fit_height: Bytes,
-    /// What the pool of `CuPy` 2.0.0rc1 holds after five propagations.
+    /// Bytes that the pool of `CuPy` 2.0.0rc1 holds after five propagations.
     pub cupy2_pool: Bytes,
-    /// What the pool of `CuPy` 1 holds after five propagations.
+    /// Bytes that the pool of `CuPy` 1 holds after five propagations.
     pub cupy1_pool: Bytes,
 }
 
@@ -38,37 +38,37 @@ pub struct Process {
     pub key: String,
     /// The step before which the pool was read.
     pub before_step: u64,
-    /// Bytes in use by then.
+    /// Bytes in use at that step.
     pub cupy2_pool_used: Bytes,
-    /// Bytes held by then, parameters included.
+    /// Bytes held at that step, parameters included.
     pub cupy2_pool_total: Bytes,
-    /// How often the pool asked the device for memory, where that was counted.
+    /// How often the pool asked the device for memory, if that was counted.
     pub device_allocations: Option<u64>,
 }
 
-/// What is known of the `chainer/` workloads.
+/// The expected figures of the `chainer/` workloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The propagation traces, from the smallest net up.
+    /// The propagation traces, smallest net first.
     pub propagation: Vec<Propagation>,
     /// The process traces.
     pub process: Vec<Process>,
 }
 
 impl Expected {
-    /// The expectation of a propagation workload.
+    /// The figures of a propagation workload.
     #[must_use]
     pub fn propagation(&self, key: &str) -> Option<&Propagation> {
         self.propagation.iter().find(|expected| expected.key == key)
     }
 
-    /// The expectation of a process workload.
+    /// The figures of a process workload.
     #[must_use]
     pub fn process(&self, key: &str) -> Option<&Process> {
         self.process.iter().find(|expected| expected.key == key)
     }
 
-    /// The process in which a training propagation was recorded, of the same net and batch.
+    /// The recorded process of the same net and batch as a training propagation.
     #[must_use]
     pub fn process_of(&self, key: &str) -> Option<&Process> {
         let (net, batch) = key.split_once("/train/")?;
@@ -77,10 +77,10 @@ impl Expected {
     }
 }
 
-/// What the training of a net keeps from one iteration to the next: parameters, their gradients and the optimizer's
-/// state. It is what a recorded process of the net holds after an iteration, save the losses and accuracies that its
-/// forward pass reported, which the next iteration replaces. It does not depend on the batch. `None` for inference,
-/// and where no process of the net was recorded.
+/// The bytes that the training of a net keeps between iterations: parameters, their gradients and the optimizer's
+/// state. A recorded process of the net holds as much after an iteration, plus reported losses and accuracies, which
+/// the next iteration replaces. Independent of the batch. `None` for inference, and if no process of the net was
+/// recorded.
 #[must_use]
 pub fn retained(key: &str) -> Option<Bytes> {
     let (net, rest) = key.split_once("/train/")?;
@@ -103,18 +103,18 @@ pub fn retained(key: &str) -> Option<Bytes> {
     Some(Bytes::new(kept.map(|(buffer, _)| buffer.size.get()).sum()))
 }
 
-/// The time that `CuPy`'s real pool and a plan's table took for one propagation, on a CPU.
+/// The time of one propagation in `CuPy`'s real pool and in a plan's table, on a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolCost {
     /// The workload's key.
     pub key: String,
     /// The number of requests.
     pub buffers: usize,
-    /// What the pool held.
+    /// The bytes that the pool held.
     pub pool_total: Bytes,
-    /// Milliseconds in the pool for one propagation, the median.
+    /// The median time of one propagation in the pool, in milliseconds.
     pub pool_ms: f64,
-    /// Milliseconds in a plan's table for one propagation.
+    /// The time of one propagation in a plan's table, in milliseconds.
     pub plan_ms: f64,
 }
 
@@ -145,7 +145,7 @@ struct RawPropagation {
     cupy1_pool_total_after_5_propagations: u64,
 }
 
-/// The expectations of the `chainer/` workloads.
+/// The expected figures of the `chainer/` workloads.
 ///
 /// # Panics
 ///
@@ -200,7 +200,7 @@ fn key(file: &str) -> String {
     }
 }
 
-/// The measured cost of the real pool's search, for the nets that are also workloads.
+/// The measured costs of the real pool's search, for the nets that are also workloads.
 ///
 /// # Panics
 ///

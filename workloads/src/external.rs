@@ -1,4 +1,4 @@
-//! Public instances that are not part of the repository: read from a folder, if there is one.
+//! Public instances outside the repository, read from a folder if it exists.
 //!
 //! ```text
 //! <corpus>/minimalloc/A.1048576.csv     minimalloc/a, capacity 1048576
@@ -14,9 +14,9 @@ use crate::formats::{FormatError, InputLimits, ReadOptions, Trace, read_trace_fr
 /// A source of public instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The folder in the corpus, and the first part of the keys.
+    /// The folder in the corpus, which is also the first segment of the keys.
     pub name: &'static str,
-    /// How to fetch it.
+    /// Instructions to fetch it.
     pub fetch: &'static str,
 }
 
@@ -34,18 +34,18 @@ pub const SOURCES: [Source; 2] = [
     },
 ];
 
-/// A public instance that is there.
+/// A public instance in the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct External {
     /// The workload's key.
     pub key: String,
     /// The file.
     pub path: PathBuf,
-    /// The capacity in bytes that the file's name gives.
+    /// The capacity in bytes, from the file's name.
     pub capacity: Option<u64>,
 }
 
-/// The instances in a corpus folder, by key, and a notice for each source that is not there.
+/// The instances in a corpus folder, by key, and a notice for each missing source.
 #[must_use]
 pub fn scan(corpus: Option<&Path>) -> (Vec<External>, Vec<String>) {
     let (mut found, mut notices) = (Vec::new(), Vec::new());
@@ -84,18 +84,18 @@ fn files(source: Source, folder: &Path) -> io::Result<Vec<External>> {
         let key = format!("{}/{}", source.name, stem.to_lowercase().replace('_', "-"));
         found.push(External { key, path, capacity });
     }
-    // A file and its compressed copy are one workload.
+    // A file and its compressed copy are the same workload.
     found.sort_by(|a, b| (&a.key, &a.path).cmp(&(&b.key, &b.path)));
     found.dedup_by(|a, b| a.key == b.key);
     Ok(found)
 }
 
 impl External {
-    /// Reads the instance; its metadata `workload` is the key, `capacity` what the file's name says.
+    /// Reads the instance; its metadata `workload` is the key, and `capacity` comes from the file's name.
     ///
     /// # Errors
     ///
-    /// Why the file cannot be read, or what is wrong in it.
+    /// Why the file cannot be read, or the error in it.
     pub fn trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
         let file = self.path.display().to_string();
         let input =
@@ -118,10 +118,10 @@ pub enum ExternalError {
     Io {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Something is wrong in it.
+    /// The file is invalid.
     #[error(transparent)]
     Format(#[from] FormatError),
 }

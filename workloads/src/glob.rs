@@ -1,6 +1,6 @@
 //! Patterns over keys.
 
-/// Whether a pattern covers all of a text: `*` stands for any letters, `/` included, `?` for one.
+/// Whether a pattern matches a whole text: `*` matches any letters, `/` included, and `?` matches one.
 ///
 /// # Complexity
 ///
@@ -15,7 +15,7 @@
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where the last star stands, and how far the text was when it took no more letters.
+    // The position of the last star, and that in the text after the letters it matches.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -36,7 +36,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|&letter| letter == b'*')
 }
 
-/// Whether a pattern has anything in it that stands for other letters.
+/// Whether a pattern contains a wildcard.
 pub(crate) fn is_glob(pattern: &str) -> bool {
     pattern.contains(['*', '?'])
 }

@@ -1,10 +1,9 @@
-//! What somebody may have meant by a name that does not exist.
+//! Suggests similar names for one that does not exist.
 
 use strsim::osa_distance;
 
-/// The candidates that look most like `word`, the nearest first, at most three; equals in their given
-/// order. Candidates that share less than half of their letters with it are left out, but
-/// for those one letter away.
+/// At most three candidates that resemble `word` most, nearest first; equals in their given order. Candidates that
+/// share less than half of their letters with it are left out, except those one letter away.
 ///
 /// # Complexity
 ///
@@ -35,7 +34,7 @@ fn beginning(word: &str) -> &str {
     word.char_indices().nth(100).map_or(word, |(end, _)| &word[..end])
 }
 
-/// "; did you mean `a`, `b`?", or nothing where nothing is near.
+/// "; did you mean `a`, `b`?", or an empty string without candidates.
 #[must_use]
 pub fn did_you_mean(near: &[impl AsRef<str>]) -> String {
     if near.is_empty() {

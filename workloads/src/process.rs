@@ -1,21 +1,21 @@
-//! The process that a recorded `PyTorch` trace was cut from, put together from the trace alone.
+//! Reconstructs the process that contains a recorded `PyTorch` trace, from the trace alone.
 //!
-//! A trace of the route `torch` is a window: it says what lives when the window begins, and what is asked for in it.
-//! The peaks that `PyTorch` wrote down are those of the whole process, whose cached segments the window does not show.
-//! The marks and categories of the trace say what came before it:
+//! A trace of the route `torch` is a window: it contains the buffers that live when the window begins, and the requests
+//! in it. The peaks that `PyTorch` recorded are those of the whole process, whose cached segments the window does not
+//! show. The marks and categories of the trace determine what came before it:
 //!
-//! 1. Parameters and buffers, in the order in which the trace has them.
-//! 2. An output layer that shares its weight with an embedding is built with a weight of its own first, which is then
+//! 1. Parameters and buffers, in the order of the trace.
+//! 2. An output layer that shares its weight with an embedding is first built with its own weight, which is then
 //!    dropped. Such a parameter's size is that of the embedding's own gradient and of a gradient that is a sum.
-//! 3. A warm-up iteration: that of the window, or its first one. The optimizer's state is made in it, at its marks
-//!    `.opt`: what the trace has between gradients at one mark each, or all at the first.
-//!    What was made before the window is not freed in it, and what it makes and does not free lives on to the end.
+//! 3. A warm-up iteration: a copy of the window, or of its first iteration. It creates the optimizer's state at its
+//!    marks `.opt`: what the trace has between gradients, at one mark each, or all of it at the first. It does not free
+//!    buffers made before the window, and buffers that it makes but does not free live to the end.
 //! 4. The gradients that live when the window begins are those that the warm-up left.
-//! 5. The window as it was recorded.
+//! 5. The window as recorded.
 //!
-//! What the trace has before the window of other categories is left out; where the window frees it, the trace is
-//! refused. No rule has a parameter, and none looks at the recorded peak. Each request and each free has a step of its
-//! own: the process has no metadata that speak of steps in time, of a best height or of a capacity.
+//! Buffers of other categories before the window are left out; if the window frees one, the trace is refused. No rule
+//! has a parameter, and none depends on the recorded peak. Each request and each free has its own step, so the metadata
+//! of the process do not mention times, an optimal height or a capacity.
 //!
 //! # Complexity
 //!
@@ -30,52 +30,52 @@ use planlab_dsa::{
 use crate::formats::Trace;
 use crate::glob::glob;
 
-/// Traces of this route have a process.
+/// Only traces of this route have a process.
 const ROUTE: &str = "torch/";
-/// What the key of a process ends in.
+/// The suffix of a process's key.
 const SUFFIX: &str = "/process";
-/// Metadata of a process in which an output layer lost its own weight to an embedding's.
+/// Metadata of a process in which an embedding's weight replaced an output layer's own.
 pub const TIED_HEAD_KEY: &str = "process-tied-head";
-/// What the category of a buffer ends in that lives on.
+/// The suffix of the category of a buffer that lives on.
 const LIVES_ON: &str = ":live";
-/// Metadata of a trace that are not true of its process.
+/// Metadata of a trace that do not apply to its process.
 const NOT_OF_PROCESS: [&str; 5] = ["capacity", "marks", "optimum", "rank-steps", "step-unit"];
-/// Steps for each buffer of the trace at most: its own request and free, those of the warm-up, and those of a weight.
+/// The most steps per buffer of the trace: its own request and free, those of the warm-up, and those of a weight.
 const STEPS: usize = 6;
 
-/// Why a trace does not say what process it was cut from.
+/// Why a trace does not determine the process that contains it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// It has no mark `window`.
     #[error("its metadata `marks` do not say where the window begins")]
     NoWindow,
-    /// Other gradients live when the window begins than the warm-up leaves.
+    /// The gradients that live when the window begins are not those that the warm-up leaves.
     #[error("{before} gradients live when the window begins, but the warm-up leaves {left}")]
     Gradients {
-        /// Gradients when the window begins.
+        /// The number of gradients when the window begins.
         before: usize,
-        /// Those that the warm-up leaves.
+        /// The number that the warm-up leaves.
         left: usize,
     },
-    /// A buffer is freed that no rule makes.
+    /// The trace frees a buffer that no rule makes.
     #[error("buffer {buffer}: it is freed, but no part of the process has made it")]
     Unmade {
         /// The buffer of the trace.
         buffer: BufferId,
     },
-    /// There would be more steps than an instance can have.
+    /// The process has more steps than an instance can have.
     #[error("{buffers} buffers are too many for a process")]
     TooMany {
         /// Buffers of the trace.
         buffers: usize,
     },
-    /// There would be more bytes than an instance can have.
+    /// The process has more bytes than an instance can have.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
 
-/// The key of the trace that the process of a key is put together from; `None` for other keys.
+/// The key of the trace from which the process of a key is reconstructed; `None` for other keys.
 ///
 /// ```
 /// use planlab_workloads::process::window_of;
@@ -87,14 +87,14 @@ pub fn window_of(key: &str) -> Option<&str> {
     key.strip_suffix(SUFFIX).filter(|window| window.starts_with(ROUTE))
 }
 
-/// The key of the process of a recorded workload; `None` where it has none.
+/// The key of the process of a recorded workload, if it has one.
 #[must_use]
 pub fn process_of(key: &str) -> Option<String> {
     (key.starts_with(ROUTE) && !key.ends_with(SUFFIX)).then(|| format!("{key}{SUFFIX}"))
 }
 
-/// Whether a pattern asks for the workload of a key. That of a process says so at its end: who asks for all nets does
-/// not mean each of them twice.
+/// Whether a pattern selects the workload of a key. A pattern selects processes only if it ends like their keys, so
+/// that a pattern for all nets does not select each of them twice.
 ///
 /// ```
 /// use planlab_workloads::process::selects;
@@ -107,12 +107,12 @@ pub fn selects(pattern: &str, key: &str) -> bool {
     glob(pattern, key) && (window_of(key).is_none() || pattern.ends_with(SUFFIX))
 }
 
-/// The iterations that the marks of a trace tell apart.
+/// The iterations that the marks of a trace distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Iterations {
-    /// How many begin at a mark `itK.in`.
+    /// The number of iterations that begin at a mark `itK.in`.
     pub marked: usize,
-    /// Whether two of them ask for other sizes, or in another order.
+    /// Whether two of them request different sizes, or in a different order.
     pub differ: bool,
 }
 
@@ -143,13 +143,13 @@ fn begins(marks: &[(&str, u64)]) -> Vec<u64> {
     marks.iter().filter(|&&(name, _)| is_begin(name)).map(|&(_, at)| at).collect()
 }
 
-/// Whether it is a mark `itK.in`; that of a part of an iteration has a further point.
+/// Whether this is a mark `itK.in`; a mark within an iteration has a further dot.
 fn is_begin(name: &str) -> bool {
     let number = name.strip_prefix("it").and_then(|rest| rest.strip_suffix(".in"));
     number.is_some_and(|number| !number.contains('.'))
 }
 
-/// The requests and frees of a trace in their order, each with its step as the file has it.
+/// The requests and frees of a trace in order, each with its step in the file.
 fn calls(trace: &Trace) -> Vec<(u64, Call)> {
     let life = |id: BufferId| {
         let live = trace.instance.buffer(id).live;
@@ -163,7 +163,7 @@ fn calls(trace: &Trace) -> Vec<(u64, Call)> {
     Requests::new(&trace.instance).events().map(|call| (step(call), call)).collect()
 }
 
-/// Bytes that were asked for.
+/// The requested bytes.
 fn requested(trace: &Trace, id: BufferId) -> Bytes {
     trace.labels.buffers[id.index()].requested.unwrap_or(trace.instance.buffer(id).size)
 }
@@ -188,24 +188,24 @@ const fn buffer_of(call: Call) -> BufferId {
 #[derive(Clone, Debug)]
 pub struct Process<'t> {
     trace: &'t Trace,
-    /// Of the whole trace, each with its step.
+    /// The calls of the whole trace, each with its step.
     calls: Vec<(u64, Call)>,
-    /// How many of them come before the window.
+    /// The number of calls before the window.
     before: usize,
-    /// Where the warm-up iteration ends; `None`: with the trace.
+    /// The end of the warm-up iteration; `None` if it ends with the trace.
     until: Option<u64>,
     /// The marks of its optimizers.
     optimizers: Vec<u64>,
-    /// Parameters that an output layer was built with and lost.
+    /// Parameters that an output layer was built with and then lost.
     heads: Vec<BufferId>,
 }
 
 impl<'t> Process<'t> {
-    /// The process that a trace was cut from.
+    /// The process that contains a trace.
     ///
     /// # Errors
     ///
-    /// [`ProcessError`] where the trace does not say where its window begins, or is too large.
+    /// [`ProcessError`] if the trace does not mark where its window begins, or is too large.
     pub fn of(trace: &'t Trace) -> Result<Self, ProcessError> {
         let buffers = trace.instance.len();
         if buffers > u32::MAX as usize / STEPS {
@@ -225,7 +225,7 @@ impl<'t> Process<'t> {
         Ok(process)
     }
 
-    /// The same without rule 2. Default: with it.
+    /// Disables rule 2. Default: enabled.
     #[must_use]
     pub fn without_tied_head(mut self) -> Self {
         self.heads.clear();
@@ -238,14 +238,14 @@ impl<'t> Process<'t> {
         !self.heads.is_empty()
     }
 
-    /// The process as a trace. Its buffers have the labels of those that they are made from; what the trace has
-    /// alive at its end lives on, and nothing else has `:live` in its category. Metadata `marks` say where the warm-up
-    /// and the window begin; `process-tied-head: true` where rule 2 applied.
+    /// The process as a trace. Its buffers have the labels of their originals. Buffers alive at the trace's end live
+    /// on, and only these have `:live` in their category. Metadata `marks` give the start of the warm-up and the
+    /// window; `process-tied-head: true` is set if rule 2 applied.
     ///
     /// # Errors
     ///
-    /// [`ProcessError`] where the warm-up leaves other gradients than there are, or the trace frees what no rule
-    /// makes.
+    /// [`ProcessError`] if the warm-up leaves other gradients than the window has at its begin, or if the trace frees a
+    /// buffer that no rule makes.
     pub fn trace(&self) -> Result<Trace, ProcessError> {
         let mut script = Script::new(self.trace);
         let mut kept = self.early().filter(|&call| matches!(self.kind(call), "param" | "buffer"));
@@ -267,18 +267,18 @@ impl<'t> Process<'t> {
         self.label(id).category.as_deref().unwrap_or_default()
     }
 
-    /// The category of a call's buffer, whether it lives on or not.
+    /// The category of a call's buffer, without the suffix of those that live on.
     fn kind(&self, call: Call) -> &'t str {
         let category = self.category(buffer_of(call));
         category.strip_suffix(LIVES_ON).unwrap_or(category)
     }
 
-    /// What comes before the window.
+    /// The calls before the window.
     fn early(&self) -> impl Iterator<Item = Call> + '_ {
         self.calls[..self.before].iter().map(|&(_, call)| call)
     }
 
-    /// The window's calls of the warm-up iteration, with the state of the optimizers at their marks.
+    /// The window's calls in the warm-up iteration, with the optimizers' state at their marks.
     fn warm_up(&self, script: &mut Script<'_>) -> Result<(), ProcessError> {
         let early: BTreeSet<BufferId> = self.made_early().collect();
         let mut states = self.states().into_iter().peekable();
@@ -297,7 +297,7 @@ impl<'t> Process<'t> {
         states.try_for_each(|(_, state)| script.play(state, Part::Recorded))
     }
 
-    /// The calls for the optimizers' state, each with the step at which it is made.
+    /// The calls for the optimizers' state, each with its step.
     fn states(&self) -> Vec<(u64, Call)> {
         let mut runs: Vec<Vec<Call>> = Vec::new();
         let mut is_open = false;
@@ -323,7 +323,7 @@ impl<'t> Process<'t> {
         states
     }
 
-    /// What is made before the window, in its order.
+    /// The buffers made before the window, in order.
     fn made_early(&self) -> impl Iterator<Item = BufferId> + '_ {
         self.early().filter_map(|call| match call {
             Call::Alloc(id) => Some(id),
@@ -331,12 +331,12 @@ impl<'t> Process<'t> {
         })
     }
 
-    /// Gradients that live when the window begins, in their order.
+    /// The gradients that live when the window begins, in order.
     fn early_gradients(&self) -> impl Iterator<Item = BufferId> + '_ {
         self.made_early().filter(|&id| self.category(id) == "grad")
     }
 
-    /// The gradients that live when the window begins, and those that live at its end, each in their order.
+    /// The gradients that live when the window begins, and those that live at its end, each in order.
     fn gradients(&self) -> (Vec<BufferId>, Vec<BufferId>) {
         let late = self.calls[self.before..].iter().filter_map(|&(_, call)| match call {
             Call::Alloc(id) if self.category(id) == "grad:live" => Some(id),
@@ -345,8 +345,8 @@ impl<'t> Process<'t> {
         (self.early_gradients().collect(), late.collect())
     }
 
-    /// Of each size that is a parameter's, that of an embedding's own gradient and that of a gradient which is a sum:
-    /// the parameter.
+    /// The parameter of each size that is a parameter's, that of an embedding's own gradient, and that of a gradient
+    /// which is a sum.
     fn tied(&self) -> Vec<BufferId> {
         let (mut embeddings, mut sums) = (BTreeSet::new(), BTreeSet::new());
         for id in self.trace.instance.ids() {
@@ -369,7 +369,7 @@ impl<'t> Process<'t> {
         heads.into_values().collect()
     }
 
-    /// Those of the trace that are true of the process, with its own marks.
+    /// The metadata of the trace that apply to the process, with its own marks.
     fn metadata(&self, warm_up: u32, window: u32) -> Vec<(String, String)> {
         let mut metadata = self.trace.labels.metadata.clone();
         metadata.retain(|(key, _)| !NOT_OF_PROCESS.contains(&key.as_str()));
@@ -381,19 +381,19 @@ impl<'t> Process<'t> {
     }
 }
 
-/// What a buffer of the process is made from.
+/// The origin of a buffer of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// A buffer of the trace, itself.
+    /// The buffer of the trace itself.
     Recorded,
-    /// The weight of an output layer that is dropped.
+    /// The weight of an output layer, which is dropped.
     Head,
-    /// The same buffer of the iteration before.
+    /// The same buffer in the iteration before.
     WarmUp,
 }
 
 impl Part {
-    /// What the names of its buffers begin with.
+    /// The prefix of the buffers' names.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Recorded => "",
@@ -408,17 +408,17 @@ struct Made {
     source: BufferId,
     part: Part,
     start: u32,
-    /// `None`: lives on.
+    /// `None` if it lives on.
     end: Option<u32>,
 }
 
-/// The calls of the process, as they come.
+/// The calls of the process so far.
 struct Script<'t> {
     trace: &'t Trace,
     made: Vec<Made>,
-    /// Which of them holds the memory of a buffer of the trace.
+    /// For each buffer of the trace, the buffer of the process that holds its memory.
     held: Vec<Option<usize>>,
-    /// That of the next call.
+    /// The step of the next call.
     step: u32,
 }
 
@@ -444,13 +444,13 @@ impl<'t> Script<'t> {
         self.made.len() - 1
     }
 
-    /// A weight like that of a parameter, for one step.
+    /// Requests a weight like a parameter's and frees it at the next step.
     fn drop_at_once(&mut self, parameter: BufferId) {
         self.make(parameter, Part::Head, Some(self.step + 1));
         self.step += 2;
     }
 
-    /// The gradients that the warm-up left are those that live when the window begins.
+    /// The window's live gradients take over those that the warm-up left.
     fn hand_over(&mut self, (before, left): &(Vec<BufferId>, Vec<BufferId>)) -> Result<(), ProcessError> {
         if before.is_empty() {
             return Ok(());
@@ -499,7 +499,7 @@ mod tests {
     use super::*;
     use crate::formats::{ReadOptions, read_trace};
 
-    /// A network of two parameters whose gradients and state are there when the window begins.
+    /// A network of two parameters whose gradients and state exist when the window begins.
     const KEPT: &str = "\
         # marks: window@6 it0.D.in@6 it0.D.opt@9 it0.G.opt@11 it0.end@12\n\
         id,lower,upper,size,category,op\n\
@@ -522,7 +522,7 @@ mod tests {
         Process::of(&trace).and_then(|process| process.trace()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// `+name` for each request, `-name` for each free, in their order.
+    /// `+name` for each request, `-name` for each free, in order.
     fn script(trace: &Trace) -> String {
         let name = |id: BufferId| trace.labels.buffers[id.index()].name.as_str();
         let requests = Requests::new(&trace.instance);

@@ -1,10 +1,10 @@
-//! The recorded nets, embedded: traces of real frameworks' allocations, with where each came from.
+//! The recorded nets, embedded: allocation traces of real frameworks, with their origins.
 //!
-//! `data/MANIFEST.toml` lists every file. Keys are `<route>/<net>/<mode>/b<N>[/variant]`; the route says
-//! who allocated: `chainer` (Chainer with `CuPy`'s pool), `torch` (`PyTorch`'s CUDA caching allocator on
-//! device calls that do nothing), `torch-cpu` (a CPU run under the profiler), `torch-fake` (storages
-//! followed under fake tensors), `onnx` (a graph in its node order). What `torch` was cut from is
-//! `<key>/process`, see [`crate::process`].
+//! `data/MANIFEST.toml` lists every file. Keys are `<route>/<net>/<mode>/b<N>[/variant]`; the route names the
+//! allocator. `chainer` is Chainer with `CuPy`'s pool, and `torch` is `PyTorch`'s CUDA caching allocator on device
+//! calls that do nothing. `torch-cpu` is a CPU run under the profiler, `torch-fake` follows storages under fake
+//! tensors, and `onnx` is a graph in its node order. The process that contains a trace of `torch` is `<key>/process`,
+//! see [`crate::process`].
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::formats::{FormatError, ReadOptions, Trace, read_trace};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
-/// One recorded workload, as the manifest has it.
+/// A recorded workload in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
@@ -32,7 +32,7 @@ pub struct Recorded {
     pub buffers: usize,
     /// The load, in bytes.
     pub load: u64,
-    /// How it was had.
+    /// How it was obtained.
     pub provenance: String,
 }
 
@@ -42,13 +42,13 @@ pub struct Recorded {
 pub struct DataFile {
     /// The file, relative to `data/`.
     pub file: String,
-    /// The digest of its bytes, as they are stored.
+    /// The digest of its stored bytes.
     pub digest: Digest,
-    /// How it was had.
+    /// How it was obtained.
     pub provenance: String,
 }
 
-/// What `data/MANIFEST.toml` holds.
+/// The contents of `data/MANIFEST.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -72,15 +72,15 @@ pub fn manifest() -> &'static Manifest {
     })
 }
 
-/// The recorded workload of a key.
+/// The recorded workload with a key.
 #[must_use]
 pub fn recorded(key: &str) -> Option<&'static Recorded> {
     let all = &manifest().workload;
     all.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok().map(|index| &all[index])
 }
 
-/// The content of an embedded file, named relative to `data/`, decompressed where its name ends in
-/// `.zst`; `None` where there is no such file.
+/// The content of an embedded file, named relative to `data/`, decompressed if its name ends in `.zst`; `None` if the
+/// file does not exist.
 ///
 /// # Panics
 ///
@@ -97,7 +97,7 @@ pub fn data_file(file: &str) -> Option<Cow<'static, [u8]>> {
     Some(Cow::Owned(plain))
 }
 
-/// The bytes of an embedded file as they are stored.
+/// The stored bytes of an embedded file.
 #[must_use]
 pub fn stored_file(file: &str) -> Option<&'static [u8]> {
     DATA.get_file(file).map(include_dir::File::contents)

@@ -1,4 +1,4 @@
-//! Suites: which planners run on which workloads, and what is known of the heights.
+//! Suites: which planners run on which workloads, and which heights are expected.
 //!
 //! A suite is a TOML file, one of `suites/` (embedded) or the user's own:
 //!
@@ -8,18 +8,18 @@
 //! include = ["smoke"]                  # groups and expectations of embedded suites, optional
 //!
 //! [[group]]
-//! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too; `*/process`: processes
+//! workloads = ["torch/*/train/*"]      # keys, or patterns with `*` and `?`; `*/process` selects processes
 //! planners = ["best-fit", "first-fit/*"]
 //! except = ["first-fit/input"]         # optional
-//! allocators = ["cupy2rc1-pool"]       # online allocators that are played beside them, optional; or they alone
-//! time_limit = 10.0                    # seconds for a cell, optional; or several: time_limits = [10.0, 60.0]
-//! capacities = [1048576, 1100800]      # bytes: plans that fit are asked for, one cell each, optional
-//! threads = [1, 2]                     # where a planner uses more than one, optional
-//! repetitions = 5                      # optional; a cell whose first has no answer has no further ones
-//! max_buffers = 20000                  # larger workloads are left out, optional
-//! quick = true                         # no searches, and no planner past the size it is practical for, optional
+//! allocators = ["cupy2rc1-pool"]       # online allocators on the same workloads; optional, also without planners
+//! time_limit = 10.0                    # seconds per cell, optional; or several: time_limits = [10.0, 60.0]
+//! capacities = [1048576, 1100800]      # bytes, one cell each: any plan that fits counts; optional
+//! threads = [1, 2]                     # for planners that use several, optional
+//! repetitions = 5                      # optional; a cell without an answer is not repeated
+//! max_buffers = 20000                  # leaves out larger workloads, optional
+//! quick = true                         # no searches, no planners beyond their practical size, optional
 //!
-//! [[schedule]]                         # nets in training that may not fit, optional; or a suite has these alone
+//! [[schedule]]                         # nets in training that may not fit, optional; also without groups
 //! nets = ["resnet50", "vgg*"]          # of `planlab list models`
 //! batches = [256, 512]
 //! machines = ["x86-pcie3"]             # of `planlab list machines`
@@ -28,27 +28,27 @@
 //! sizes = [224, 320]                   # height and width of input images, instead of the net's, optional
 //! links = [16e9]                       # bytes per second, instead of the machine's, optional
 //! capacities = [14_950_000_000]        # bytes, instead of the machine's, optional
-//! time_limit = 60.0                    # seconds for a scheduler, optional
-//! work_limit = 10000                   # simulated iterations for a scheduler, optional
-//! planner = "portfolio"                # gives the offsets, optional
-//! planner_time_limit = 10.0            # seconds for it, optional
+//! time_limit = 60.0                    # seconds per scheduler, optional
+//! work_limit = 10000                   # simulated iterations per scheduler, optional
+//! planner = "portfolio"                # the planner for the offsets, optional
+//! planner_time_limit = 10.0            # seconds for that planner, optional
 //! repetitions = 3                      # optional
 //!
-//! [[expect]]                           # a height that is known, checked after the run
+//! [[expect]]                           # an expected height, checked after the run
 //! workload = "chainer/alexnet/infer/b1"
 //! planner = "best-fit"
 //! height = 10169344
 //!
 //! [limits]                             # optional
 //! mip_max_buffers = 300                # no `mip/*` on larger workloads
-//! samples = 5                          # timed runs of a cell
-//! single_above = 1.0                   # but one where a run takes more seconds than this
-//! alone = true                         # a process for each cell: quick planners else share one on small workloads
+//! samples = 5                          # timed runs per cell
+//! single_above = 1.0                   # only one sample if a run takes more seconds than this
+//! alone = true                         # one process per cell; otherwise quick planners share one on small workloads
 //! ```
 //!
-//! A cell (planner, workload, capacity and, where a group lists them, threads and time limit) that several
-//! groups ask for takes the limits of the first. Planners `external/*` that are not given are left out with a
-//! notice. Every other name has to stand for something, and every `[[expect]]` for a cell of the suite.
+//! Several groups may select the same cell (planner, workload, capacity and, if a group lists them, threads and time
+//! limit); it takes the limits of the first. Planners `external/*` that are not provided are left out with a notice.
+//! Every other name has to match something, and every `[[expect]]` a cell of the suite.
 
 mod schedules;
 
@@ -71,7 +71,7 @@ use crate::process::selects;
 
 pub use schedules::{ScheduleGroup, SchedulePick};
 
-/// What the keys of external planners begin with.
+/// The prefix of the keys of external planners.
 const EXTERNAL: &str = "external/";
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
@@ -82,17 +82,17 @@ static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 pub struct Suite {
     /// Its name.
     pub name: String,
-    /// What it is for, and how to read its results.
+    /// Its purpose, and how to read its results.
     pub analysis: String,
-    /// Limits that hold for every group.
+    /// Limits for all groups.
     pub limits: Limits,
-    /// The groups, in the file's order.
+    /// The groups, in file order.
     pub groups: Vec<Group>,
-    /// The groups of schedules, in the file's order.
+    /// The groups of schedules, in file order.
     pub schedules: Vec<ScheduleGroup>,
-    /// Heights that are known.
+    /// The expected heights.
     pub expect: Vec<Expectation>,
-    /// Names of the embedded suites whose groups and expectations are among them.
+    /// Names of the embedded suites whose groups and expectations it includes.
     include: Vec<String>,
     file: String,
     text: String,
@@ -103,14 +103,14 @@ pub struct Suite {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// `mip/*` planners run on workloads of at most so many buffers.
+    /// `mip/*` planners run on workloads with at most this many buffers.
     pub mip_max_buffers: usize,
     /// Timed runs of a cell.
     pub samples: u32,
     /// A cell whose first run takes longer than this, in seconds, is timed once.
     pub single_above: f64,
-    /// Each cell runs in a process of its own, so that its peak memory holds nothing of another's. Default: quick
-    /// planners share one on small workloads.
+    /// Whether each cell runs in its own process, so that its peak memory is unaffected by other cells. Default: quick
+    /// planners share a process on small workloads.
     pub alone: bool,
 }
 
@@ -130,38 +130,38 @@ pub struct Group {
     /// Patterns over planner keys.
     #[serde(default)]
     pub planners: Vec<String>,
-    /// Patterns over planner keys that are left out all the same.
+    /// Patterns over the keys of excluded planners.
     #[serde(default)]
     pub except: Vec<String>,
     /// Patterns over keys of online allocators.
     #[serde(default)]
     pub allocators: Vec<String>,
-    /// Seconds for a cell; `None`: the harness's default.
+    /// Seconds per cell; `None` for the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
-    /// Several limits in seconds, a cell for each; instead of `time_limit`.
+    /// Several limits in seconds, with a cell for each; instead of `time_limit`.
     #[serde(default)]
     pub time_limits: Vec<f64>,
     /// Workloads with more buffers are left out.
     #[serde(default)]
     pub max_buffers: Option<usize>,
-    /// Capacities in bytes, a cell for each; none: the height is minimised.
+    /// Capacities in bytes, with a cell for each; if empty, the height is minimised.
     #[serde(default)]
     pub capacities: Vec<u64>,
-    /// Numbers of threads, a cell for each; planners that use one alone have one cell. None: the harness's
+    /// Numbers of threads, with a cell for each; single-threaded planners have one cell. If empty, the harness's
     /// default.
     #[serde(default)]
     pub threads: Vec<NonZeroUsize>,
-    /// Repetitions of each cell; `None`: the harness's default.
+    /// Repetitions of each cell; `None` for the harness's default.
     #[serde(default)]
     pub repetitions: Option<NonZeroU32>,
-    /// Planners that search are left out, and others on workloads larger than they are practical for.
+    /// Excludes planners that search, and others on workloads larger than they are practical for.
     #[serde(default)]
     pub quick: bool,
 }
 
 impl Group {
-    /// The limits of the cells that one planner on one workload has.
+    /// The limits of the cells for one planner on one workload.
     fn cells(&self) -> Vec<CellLimits> {
         let seconds = match (&self.time_limit, self.time_limits.as_slice()) {
             (limit, []) => vec![*limit],
@@ -180,12 +180,12 @@ impl Group {
     }
 }
 
-/// Each value, or `None` alone.
+/// Each value, or a single `None` without values.
 fn optional<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
-/// What bounds a cell.
+/// The limits of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct CellLimits {
     time_limit: Option<Duration>,
@@ -193,7 +193,7 @@ struct CellLimits {
     threads: Option<NonZeroUsize>,
 }
 
-/// A height that is known.
+/// An expected height.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -202,7 +202,7 @@ pub struct Expectation {
     pub workload: String,
     /// The planner's key.
     pub planner: String,
-    /// Bytes.
+    /// The height in bytes.
     pub height: u64,
 }
 
@@ -212,7 +212,7 @@ pub struct Expectation {
 pub struct Selection {
     /// The cells, by group, workload and planner.
     pub picks: Vec<Pick>,
-    /// What was left out and why, a sentence each.
+    /// One sentence for each omission, with the reason.
     pub notices: Vec<String>,
 }
 
@@ -224,13 +224,13 @@ pub struct Pick {
     pub workload: String,
     /// The planner's key.
     pub planner: String,
-    /// The time for the cell; `None`: the harness's default.
+    /// The time limit of the cell; `None` for the harness's default.
     pub time_limit: Option<Duration>,
-    /// The capacity in bytes that a plan is to fit; `None`: the height is minimised.
+    /// The capacity in bytes that a plan has to fit; `None` if the height is minimised.
     pub capacity: Option<u64>,
-    /// Threads that the planner may use; `None`: the harness's default.
+    /// Threads that the planner may use; `None` for the harness's default.
     pub threads: Option<NonZeroUsize>,
-    /// Repetitions; `None`: the harness's default.
+    /// Repetitions; `None` for the harness's default.
     pub repetitions: Option<NonZeroU32>,
 }
 
@@ -248,12 +248,12 @@ pub struct Baseline {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// No suite of that name.
+    /// No suite has this name.
     #[error("there is no suite `{name}`{}", did_you_mean(nearest))]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What may have been meant.
+        /// Similar names.
         nearest: Vec<String>,
     },
     /// The file cannot be read.
@@ -261,17 +261,17 @@ pub enum SuiteError {
     Io {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Something is wrong in it.
+    /// The file is invalid.
     #[error("{file}:{line}: {reason}")]
     Bad {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -303,7 +303,7 @@ pub fn builtin() -> &'static [Suite] {
     static ALL: OnceLock<Vec<Suite>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
-        // Suites that include others come after those.
+        // Suites that include others come after the included ones.
         let (plain, composed): (Vec<_>, Vec<_>) = files(&SUITES)
             .into_iter()
             .partition(|file| !file.contents_utf8().is_some_and(|text| text.contains("\ninclude")));
@@ -327,7 +327,7 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// [`SuiteError`]: no such suite (with the nearest names), or what is wrong with the file.
+    /// [`SuiteError`]: the suite does not exist (with similar names), or the file is invalid.
     pub fn find(name: &str) -> Result<Self, SuiteError> {
         if let Some(suite) = builtin().iter().find(|suite| suite.name == name) {
             return Ok(suite.clone());
@@ -344,7 +344,7 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// [`SuiteError`]: why the file cannot be read, or what is wrong in which line.
+    /// [`SuiteError`]: why the file cannot be read, or the error in it with its line.
     pub fn read(path: &Path) -> Result<Self, SuiteError> {
         let file = path.display().to_string();
         let input = fs::File::open(path).map_err(|source| SuiteError::Io { file: file.clone(), source })?;
@@ -356,13 +356,13 @@ impl Suite {
         parse(&file, &text, builtin())
     }
 
-    /// The cells over the workloads of a catalog and the planners of these keys. `is_quick` knows which planner
-    /// is quick for how many buffers: groups for quick ones have no cells of others.
+    /// The cells over the workloads of a catalog and the given planners. `is_quick` decides whether a planner is quick
+    /// for a number of buffers: groups for quick planners have no other cells.
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Bad`] for a key that does not exist, or a pattern that no workload fits, unless it
-    /// asks for public instances that are not there: that is a notice.
+    /// [`SuiteError::Bad`] for an unknown key, or a pattern that matches no workload. A pattern for missing public
+    /// instances only gives a notice.
     pub fn select(
         &self,
         catalog: &Catalog,
@@ -375,7 +375,7 @@ impl Suite {
         for group in &self.groups {
             let chosen = self.planners(group, planners, &mut selection.notices);
             let workloads = self.workloads(group, catalog, &keys, &mut selection.notices)?;
-            // Only what is planned is looked into.
+            // Only the workloads of planned cells are inspected.
             for workload in workloads.into_iter().filter(|_| !chosen.is_empty()) {
                 let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
                 for planner in &chosen {
@@ -407,13 +407,13 @@ impl Suite {
         Ok(selection)
     }
 
-    /// Refuses names of planners that stand for nothing, and expectations of cells that the suite does not have, as
-    /// `picks` are all its cells: a suite that is misspelt would test nothing. `absent` are planners that this build
-    /// or this machine lacks: they may be named. So may `external/*`, and public instances that are not there.
+    /// Rejects names of planners that match nothing, and expectations without a cell in the suite: a misspelt suite
+    /// would test nothing. `picks` are all cells of the suite. Names may refer to `absent` planners, which this build
+    /// or machine lacks, to `external/*`, and to missing public instances.
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Bad`] with the line and the nearest names.
+    /// [`SuiteError::Bad`] with the line and similar names.
     pub fn check(
         &self,
         catalog: &Catalog,
@@ -441,12 +441,12 @@ impl Suite {
         Ok(())
     }
 
-    /// The online allocators of these keys over the workloads of a catalog: by workload, as the suite has them, then
-    /// in the order of the keys; each pair once.
+    /// The given online allocators over the workloads of a catalog: by workload in suite order, then in the order of
+    /// the keys; each pair once.
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Bad`] for a pattern that no allocator fits, else as [`Suite::select`].
+    /// [`SuiteError::Bad`] for a pattern that matches no allocator; otherwise like [`Suite::select`].
     pub fn baselines(&self, catalog: &Catalog, allocators: &[&str]) -> Result<Vec<Baseline>, SuiteError> {
         let keys = catalog.keys();
         let (mut baselines, mut known, mut notices) = (Vec::new(), BTreeSet::new(), Vec::new());
@@ -523,7 +523,7 @@ impl Suite {
         Ok(chosen)
     }
 
-    /// An error at the line of the file in which `what` is named.
+    /// An error at the line of the file that contains `what`.
     fn bad(&self, what: &str, error: &WorkloadError) -> SuiteError {
         self.wrong(what, error.to_string())
     }
@@ -537,7 +537,8 @@ impl Suite {
         self.at(&named, reason)
     }
 
-    /// An error at the line that `find` finds in the text of this suite or of one that it includes; else at its begin.
+    /// An error at the line that `find` finds in the text of this suite or of an included one; otherwise at the first
+    /// line.
     fn at(&self, find: &dyn Fn(&str) -> Option<usize>, reason: String) -> SuiteError {
         let (file, line) = self.place(find).unwrap_or((&self.file, 1));
         SuiteError::Bad { file: file.to_owned(), line, reason }
@@ -565,8 +566,8 @@ fn line_of(text: &str, expectation: &Expectation) -> Option<usize> {
     (0..lines.len()).find(is_it).map(|start| start + 1)
 }
 
-/// Why a suite has no cell that an expectation is of; `None` where the cell is left out for want of the planner or of
-/// public instances.
+/// Why a suite has no cell for an expectation; `None` if the cell is left out because the planner or public instances
+/// are missing.
 fn why_missing(
     Expectation { workload, planner, .. }: &Expectation,
     catalog: &Catalog,

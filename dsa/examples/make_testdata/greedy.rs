@@ -1,4 +1,4 @@
-//! The heuristics that the adversaries are made against, in their plainest form.
+//! The heuristics that the adversaries of the corpus attack, in their simplest form.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use planlab_dsa::{BufferId, Bytes, Instance, LiveRange, Offset, Plan};
 /// A heuristic: its planner's key, and its height on an instance of plain buffers.
 pub(crate) type Greedy = (&'static str, fn(&Instance) -> Bytes);
 
-/// All of them.
+/// All heuristics.
 pub(crate) const ALL: [Greedy; 6] = [
     ("first-fit/start", |instance| {
         in_order(instance, |size, live| (u64::from(live.start().get()), Reverse(size)))
@@ -37,7 +37,7 @@ fn in_order<K: Ord>(instance: &Instance, key: impl Fn(u64, LiveRange) -> K) -> B
     height(instance, first_fit(instance, &order, &[]).offsets)
 }
 
-/// By size down, each into the smallest gap between those that are live with it, else on top of them.
+/// Largest first, each into the smallest gap between the buffers that are live with it, or else on top of them.
 fn greedy_by_size(instance: &Instance) -> Bytes {
     let mut order: Vec<BufferId> = instance.ids().collect();
     order.sort_by_key(|&id| (Reverse(instance.buffer(id).size), id));
@@ -62,8 +62,8 @@ fn greedy_by_size(instance: &Instance) -> Bytes {
     height(instance, offsets)
 }
 
-/// The skyline over time: the lowest, then leftmost line takes the longest-lived buffer that fits its span,
-/// or is lifted to its lower neighbour.
+/// The skyline over time: the lowest, then leftmost line takes the longest-lived buffer that fits its span. If none
+/// fits, the line is lifted to its lower neighbour.
 fn best_fit(instance: &Instance) -> Bytes {
     let mut offsets = vec![Offset::default(); instance.len()];
     let mut open: Vec<BufferId> = instance.ids().collect();

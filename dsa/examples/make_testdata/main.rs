@@ -4,7 +4,7 @@
 //! cargo run --release -p planlab-dsa --example make_testdata -- all
 //! ```
 //!
-//! makes them all; each file names the command that makes it alone.
+//! makes them all; each file contains the command that makes it alone.
 
 use std::env;
 use std::error::Error;
@@ -20,7 +20,7 @@ mod search;
 mod shapes;
 
 const COMMAND: &str = "cargo run --release -p planlab-dsa --example make_testdata --";
-/// The height of the rectangles that are cut, in bytes.
+/// The height of the rectangles to cut, in bytes.
 const SHEET: u64 = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -57,7 +57,7 @@ fn all() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a file with a line for each case.
+/// Writes a file with one line per case.
 fn save(name: &str, arguments: &str, cases: Vec<FileCase>) -> Result<(), Box<dyn Error>> {
     let file = CaseFile { command: format!("{COMMAND} {arguments}"), cases };
     let mut text = format!("{{\"command\":{},\"cases\":[", serde_json::to_string(&file.command)?);

@@ -1,4 +1,4 @@
-//! Looks for instances of which something is hard to achieve.
+//! Searches for instances on which a property is hard to achieve.
 
 use planlab_dsa::testing::exhaustive;
 use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
@@ -21,7 +21,7 @@ fn instance(rows: &[Row]) -> Instance {
     Instance::from_buffers(rows.iter().map(buffer).collect()).expect("small plain buffers")
 }
 
-/// A random instance of so many buffers whose optimum lies above its load, and the optimum.
+/// A random instance of `buffers` buffers whose optimum lies above its load, and that optimum.
 pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let steps = u32::try_from(buffers).expect("few buffers");
@@ -32,13 +32,13 @@ pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
         let at = rng.random_range(0..buffers);
         rows[at] = row(&mut rng, steps, 12);
         let candidate = instance(&rows);
-        // What is cheap to decide is what is worth testing with.
+        // Only candidates that are cheap to decide make good tests.
         let Some(optimum) = exhaustive(&candidate, 200_000) else { continue };
         let excess = optimum.get() - candidate.load().bytes.get();
         if excess > 0 {
             return (candidate, optimum);
         }
-        // Towards full sheets: the load of a full step leaves no room to dodge.
+        // Prefers full sheets: a step at full load leaves no room to dodge.
         let filled: u64 = rows.iter().map(|&(size, start, end)| size * u64::from(end - start)).sum();
         let fill = filled * 1000 / (candidate.load().bytes.get() * u64::from(steps));
         if fill < best && rng.random_range(0..20) > 0 {
@@ -49,8 +49,8 @@ pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
     }
 }
 
-/// The instance of so many buffers on which a heuristic is worst, of those that `tries` changes lead to,
-/// and its optimum.
+/// The instance of the given number of buffers on which a heuristic is worst, and its optimum; found by `tries` random
+/// changes.
 pub(crate) fn worst(
     buffers: usize,
     seed: u64,

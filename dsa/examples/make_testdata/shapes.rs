@@ -1,4 +1,4 @@
-//! The instances that are made by hand.
+//! The hand-made instances of the corpus.
 
 use planlab_dsa::testing::{FileCase, brute_force, brute_force_without_hand_over, exhaustive};
 use planlab_dsa::{
@@ -6,7 +6,7 @@ use planlab_dsa::{
     LiveRange, Offset, Pause,
 };
 
-/// All of them, each with its optimum.
+/// All hand-made instances, each with its optimum.
 pub(crate) fn shapes() -> Vec<FileCase> {
     let plain = plain().into_iter().map(|(name, why, rows)| {
         let instance = build(Instance::builder().buffers(rows.into_iter().map(buffer)));

@@ -1,11 +1,10 @@
-//! Watches what an allocator hands out.
+//! Checks that an allocator never hands out live memory twice.
 
 use std::collections::BTreeMap;
 
 use crate::{Address, Bytes};
 
-/// Checks that memory which is live is never handed out again. It knows nothing of pools: only what was asked
-/// for and what was answered.
+/// Checks that live memory is never handed out again. It works for any allocator: it sees only requests and answers.
 ///
 /// ```
 /// use planlab_dsa::{Address, Audit, Bytes};
@@ -19,42 +18,42 @@ use crate::{Address, Bytes};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    /// First address and end of what is live.
+    /// First address and end of each live block.
     live: BTreeMap<u64, u64>,
 }
 
-/// What an allocator must never do.
+/// An error that an allocator must never make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
-    /// Memory that is live was handed out again.
+    /// Live memory was handed out again.
     #[error("{size} bytes at {address} were handed out over the live bytes from {other} to {end}")]
     Overlap {
-        /// Where.
+        /// The address that was handed out.
         address: Address,
-        /// How many bytes were asked for.
+        /// The requested bytes.
         size: Bytes,
-        /// Where the live block begins.
+        /// First address of the live block.
         other: Address,
-        /// Where it ends.
+        /// End of the live block.
         end: Address,
     },
-    /// Memory that cannot be: at 0, or past 2^64 - 1.
+    /// An impossible address: 0, or memory past 2^64 - 1.
     #[error("{size} bytes at {address} are no memory")]
     Nowhere {
-        /// Where.
+        /// The address that was handed out.
         address: Address,
-        /// How many bytes were asked for.
+        /// The requested bytes.
         size: Bytes,
     },
 }
 
 impl Audit {
-    /// Takes an answer to a request for `size` bytes, more than 0, into account.
+    /// Records the answer to a request for `size` bytes, more than 0.
     ///
     /// # Errors
     ///
-    /// [`AuditError`] where the answer is wrong.
+    /// [`AuditError`] if the answer is wrong.
     pub fn handed_out(&mut self, address: Address, size: Bytes) -> Result<(), AuditError> {
         let end = address.get().checked_add(size.get()).filter(|_| address != Address::NULL);
         let end = end.ok_or(AuditError::Nowhere { address, size })?;
@@ -70,12 +69,12 @@ impl Audit {
         }
     }
 
-    /// Takes a block out that was freed; whether it was live.
+    /// Removes a freed block; returns whether it was live.
     pub fn freed(&mut self, address: Address) -> bool {
         self.live.remove(&address.get()).is_some()
     }
 
-    /// The live blocks: address and requested size, ascending.
+    /// The live blocks in ascending order: address and requested size.
     pub fn live(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
         self.live.iter().map(|(&start, &end)| (Address::new(start), Bytes::new(end - start)))
     }

@@ -1,7 +1,7 @@
-//! How much is held of a backing at most while something lasts.
+//! Measures the most memory held from a backing over a period.
 //!
-//! What an allocator holds when a propagation is over says little where it gives memory back in between, or takes it
-//! late: a plan's segment, say. The most that it held in the meantime is the same question to all of them.
+//! What an allocator holds after a propagation can mislead: it may release memory in between, or take it late, such as
+//! a plan's segment. The most that it held during the propagation compares all allocators fairly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Backing, DeviceMemory, Refused};
 use crate::{Address, Bytes};
 
-/// A backing with a [`Meter`]. Bytes count as they are asked for, whatever the backing rounds them to; addresses
-/// without memory under them do not count. Of what is unmapped, as much counts as the backing says went.
+/// A backing with a [`Meter`]. It counts bytes as requested, before the backing rounds them. Reserved addresses without
+/// memory do not count. For unmapped ranges, it counts the bytes that the backing reports as released.
 ///
 /// ```
 /// use planlab_dsa::{Backing, Bytes, Metered, Simulated};
@@ -31,7 +31,7 @@ pub struct Metered<B> {
     meter: Arc<Meter>,
 }
 
-/// Counts what is held, and the most of it.
+/// Counts the bytes held, and the most of them.
 #[derive(Debug, Default)]
 pub struct Meter {
     held: AtomicU64,
@@ -39,26 +39,27 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// The most bytes held since this was last asked, or since the beginning. What is held now is held from now on.
+    /// Returns the most bytes held since the last call, or since the beginning. The next period starts with the bytes
+    /// held now.
     #[must_use]
     pub fn take_most(&self) -> Bytes {
         Bytes::new(self.most.swap(self.held.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
-    /// Notes that more bytes are held.
+    /// Adds bytes that are now held.
     pub fn took(&self, size: Bytes) {
         let held = self.held.fetch_add(size.get(), Ordering::Relaxed) + size.get();
         self.most.fetch_max(held, Ordering::Relaxed);
     }
 
-    /// Notes that bytes went back that were held. Of more than is held, nothing is left.
+    /// Subtracts bytes that were given back; never goes below 0.
     pub fn gave(&self, size: Bytes) {
         self.held.update(Ordering::Relaxed, Ordering::Relaxed, |held| held.saturating_sub(size.get()));
     }
 }
 
 impl<B: Backing> Metered<B> {
-    /// A backing of which nothing is held so far, and its meter.
+    /// Wraps a backing that holds nothing so far; returns it with its meter.
     #[must_use]
     pub fn new(backing: B) -> (Self, Arc<Meter>) {
         let meter = Arc::<Meter>::default();
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!((meter.take_most(), meter.take_most()), (bytes(4096), bytes(3072)));
     }
 
-    /// Notes which calls reach it. Of what is unmapped it keeps what is no whole page of 1024 bytes.
+    /// Records which calls reach it. When unmapping, it keeps whatever is not a whole page of 1024 bytes.
     #[derive(Default)]
     struct Noted(Mutex<Vec<&'static str>>);
 

@@ -1,8 +1,8 @@
-//! Allocation without knowing what comes: the contract of pools, and of the memory under them.
+//! Online allocation: the contract of pools, which do not know future requests, and of the memory under them.
 //!
 //! An [`OnlineAllocator`] answers requests one at a time. It takes *segments* from a [`Backing`] (a device, or
-//! [`Simulated`] memory) and hands parts of them out. What it holds from the backing is *reserved*, whether it
-//! is in use or not; the most that it ever reserved stands beside the height of a plan.
+//! [`Simulated`] memory) and hands parts of them out. The memory that it holds from the backing is *reserved*, in use
+//! or not. Compare its reserved peak with the height of a plan.
 //!
 //! ```text
 //!   alloc, free  -->  OnlineAllocator  --acquire, release-->  Backing
@@ -28,58 +28,58 @@ pub use meter::{Meter, Metered};
 pub use requests::{Call, Requests};
 pub use simulated::Simulated;
 
-/// Why an allocator that [wants operations](OnlineAllocator::wants_operations) is not played on requests without.
+/// Why an allocator that [wants operations](OnlineAllocator::wants_operations) cannot play requests without them.
 pub const NO_OPERATIONS: &str = "the trace names no operations, by which it knows requests (column `op`)";
 
 /// Hands out parts of a backing's memory, one request at a time.
 ///
-/// Whatever the caller does, memory that is live is never handed out again: an address that is not live is
-/// refused by [`free`](Self::free), and nothing changes.
+/// Whatever the caller does, live memory is never handed out again: [`free`](Self::free) refuses an address that is not
+/// live and changes nothing.
 pub trait OnlineAllocator: Send {
-    /// Memory of at least `size` bytes for work on `stream`. A request for no bytes gets [`Address::NULL`],
-    /// or [`AllocError::ZeroSize`] where the published allocator refuses it.
+    /// Memory of at least `size` bytes for work on `stream`. A request for 0 bytes gets [`Address::NULL`], or
+    /// [`AllocError::ZeroSize`] if the published allocator refuses it.
     ///
     /// # Errors
     ///
-    /// [`AllocError`]; what was live stays live, and later requests may succeed.
+    /// [`AllocError`]; live memory stays live, and later requests may succeed.
     fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError>;
 
-    /// Gives memory back to the allocator. [`Address::NULL`] is accepted and means nothing.
+    /// Gives memory back to the allocator. Freeing [`Address::NULL`] has no effect.
     ///
     /// # Errors
     ///
-    /// [`NotLive`] for an address that was freed before or never handed out.
+    /// [`NotLive`] for an address that was already freed or never handed out.
     fn free(&mut self, address: Address) -> Result<(), NotLive>;
 
-    /// Gives back to the backing what is whole and not in use.
+    /// Gives whole unused segments back to the backing.
     fn release_cached(&mut self);
 
-    /// Says that one propagation is over and the next begins. Default: nothing happens.
+    /// Called when one propagation ends and the next begins. Default: nothing happens.
     fn end_propagation(&mut self) {}
 
-    /// Says of which kind the propagation is that begins: propagations of a kind make the same requests. Said between
-    /// [`end_propagation`](Self::end_propagation) and the first call; a caller that does not say has one kind, 0.
+    /// Names the kind of the propagation that begins; propagations of one kind make the same requests. Called between
+    /// [`end_propagation`](Self::end_propagation) and the first request; without it, every propagation is of kind 0.
     /// Default: nothing happens.
     fn begin_propagation(&mut self, kind: u64) {
         let _ = kind;
     }
 
-    /// Whether it wants to know of which operation each request is ([`enter`](Self::enter)), and is nothing without.
-    /// Default: no.
+    /// Whether the allocator works only if it knows the operation of each request ([`enter`](Self::enter)). Default:
+    /// no.
     fn wants_operations(&self) -> bool {
         false
     }
 
-    /// Says of which operation the requests are that follow, until the next such call or the end of the propagation;
-    /// those before the first are of operation 0. Default: nothing happens.
+    /// Names the operation of the following requests, until the next call or the end of the propagation. Requests
+    /// before the first call belong to operation 0. Default: nothing happens.
     fn enter(&mut self, operation: u64) {
         let _ = operation;
     }
 
-    /// What it holds, and what it cost so far.
+    /// The memory it holds, and its costs so far.
     fn usage(&self) -> Usage;
 
-    /// The plans that it made so far. Default: `None`, it plans nothing.
+    /// The plans it made so far. Default: `None`, as it plans nothing.
     fn planning(&self) -> Option<Planning> {
         None
     }
@@ -123,21 +123,21 @@ impl<A: OnlineAllocator + ?Sized> OnlineAllocator for Box<A> {
     }
 }
 
-/// The plans that an allocator made so far.
+/// The plans that an allocator has made so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Planning {
-    /// How many.
+    /// The number of plans.
     pub plans: u64,
-    /// The time that making them took.
+    /// The time spent making them.
     pub time: Duration,
     /// Requests that a plan served.
     pub planned: u64,
-    /// Requests that it was to serve and did not.
+    /// Requests that a plan should have served but did not.
     pub missed: Missed,
 }
 
 impl Planning {
-    /// Of two allocators together.
+    /// The sum for two allocators.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -149,20 +149,20 @@ impl Planning {
     }
 }
 
-/// What an allocator holds, and what it cost so far.
+/// The memory that an allocator holds, and its costs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
     /// Bytes held from the backing.
     pub reserved: Bytes,
     /// The most bytes ever held.
     pub reserved_peak: Bytes,
-    /// Bytes of the blocks in use, with what was added to the requests.
+    /// Bytes of the blocks in use, including padding.
     pub used: Bytes,
-    /// How often the backing was asked for memory and gave it.
+    /// How often the backing was asked for memory and provided it.
     pub device_allocations: u64,
-    /// How often memory went back.
+    /// How often memory was given back.
     pub device_releases: u64,
-    /// Entries of free lists that were looked at; one look-up in an ordered set or a table counts as one.
+    /// Free list entries inspected; a look-up in an ordered set or a table counts as one.
     pub search_steps: u64,
 }
 
@@ -170,30 +170,30 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// A request for no bytes, where that is refused.
+    /// A request for 0 bytes, which this allocator refuses.
     #[error("a request for 0 bytes")]
     ZeroSize,
-    /// The backing gave no memory, after all that could be given back was given back.
+    /// The backing had no memory, even after everything unused was given back.
     #[error("out of memory: {size} bytes were asked for, {reserved} are reserved")]
     OutOfMemory {
-        /// The request.
+        /// The requested bytes.
         size: Bytes,
-        /// What the allocator held then.
+        /// The bytes that the allocator held then.
         reserved: Bytes,
     },
-    /// An allocator that serves from a plan alone was asked for something else.
+    /// The request differs from the plan, and this allocator serves from a plan only.
     #[error("request {request}, of {size} bytes, is not as planned: {reason}")]
     NotPlanned {
         /// The number of the request in its propagation, from 0.
         request: u64,
-        /// The request.
+        /// The requested bytes.
         size: Bytes,
-        /// What differs.
+        /// The difference.
         reason: &'static str,
     },
 }
 
-/// An address that is not that of a live block.
+/// The address is not that of a live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("address {address} is not live: it was freed before, or never handed out")]
 pub struct NotLive {
@@ -201,33 +201,33 @@ pub struct NotLive {
     pub address: Address,
 }
 
-/// Memory that comes in segments: a device, host memory, or a simulation.
+/// A source of memory in segments: a device, host memory, or a simulation.
 ///
-/// A backing gives back everything that it holds when it is dropped.
+/// A backing releases everything it holds when it is dropped.
 pub trait Backing: Send {
-    /// A segment of `size` bytes, more than 0, that shares no address with any other. Its base is a multiple
+    /// Allocates a segment of `size` bytes, more than 0, that shares no address with any other. Its base is a multiple
     /// of 512 and not 0.
     ///
     /// # Errors
     ///
-    /// [`Refused`] where there is no room.
+    /// [`Refused`] if there is no room.
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused>;
 
-    /// Takes a whole segment back, by its base.
+    /// Takes back the whole segment at `base`.
     fn release(&mut self, base: Address);
 
-    /// Addresses for `size` bytes without memory under them, to be mapped piece by piece.
+    /// Reserves addresses for `size` bytes without memory under them, to be mapped piece by piece.
     ///
     /// # Errors
     ///
-    /// [`Refused`], also where the backing cannot do that, which is the default.
+    /// [`Refused`], also if the backing does not support it, which is the default.
     fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
         let _ = size;
         Err(Refused)
     }
 
-    /// As [`reserve`](Self::reserve), of a range of which only multiples of `page` from its base will be mapped and
-    /// unmapped: the backing may take memory in pieces that large. Default: `page` means nothing.
+    /// Like [`reserve`](Self::reserve), but only multiples of `page` from the base will be mapped and unmapped, so the
+    /// backing may take memory in pieces of that size. Default: ignores `page`.
     ///
     /// # Errors
     ///
@@ -237,47 +237,47 @@ pub trait Backing: Send {
         self.reserve(size)
     }
 
-    /// Puts memory under part of a reserved range; no byte of it has memory yet.
+    /// Puts memory under a part of a reserved range that has no memory yet.
     ///
     /// # Errors
     ///
-    /// [`Refused`] where there is no room.
+    /// [`Refused`] if there is no room.
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         let _ = (at, size);
         Err(Refused)
     }
 
-    /// Takes memory away that [`map`](Self::map) put there: whole pages of the range, whatever was mapped at once.
-    /// A page is that of [`reserve_pages`](Self::reserve_pages), else [`page`](Self::page). Of a page that lies
-    /// there only in part, the backing may keep all.
+    /// Removes memory that [`map`](Self::map) put there: whole pages of the range, however they were mapped. A page is
+    /// that of [`reserve_pages`](Self::reserve_pages), or else [`page`](Self::page). The backing may keep a page that
+    /// lies only partly in the range.
     ///
-    /// Gives the bytes of mapped memory that went; never more than `size`. Default: none.
+    /// Returns the bytes of mapped memory that were removed, at most `size`. Default: 0.
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let _ = (at, size);
         Bytes::ZERO
     }
 
-    /// Mapped pieces begin and end at multiples of it from the base of the range, in bytes. Default: 1.
+    /// The granularity of mapping in bytes: mapped pieces begin and end at multiples of it from the base. Default: 1.
     fn page(&self) -> Bytes {
         Bytes::new(1)
     }
 
-    /// Free and total memory, where it is limited. Default: not known.
+    /// Free and total memory, if limited. Default: not known.
     fn memory(&self) -> Option<DeviceMemory> {
         None
     }
 }
 
-/// How much memory a backing has.
+/// The memory of a backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Bytes that nobody holds.
+    /// Bytes that are not in use.
     pub free: Bytes,
     /// All bytes.
     pub total: Bytes,
 }
 
-/// The backing has no room, or cannot do what it was asked.
+/// The backing has no room or does not support the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
@@ -289,7 +289,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// A backing that several share: an allocator and whoever watches it, or an allocator made of two.
+/// A shared backing: for an allocator and an observer, or an allocator made of two.
 impl<B: Backing> Backing for Arc<Mutex<B>> {
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
         locked(self, |backing| backing.acquire(size))

@@ -1,8 +1,10 @@
-//! What a trace asks of an allocator.
+//! Turns a trace into the requests that an allocator receives.
 //!
-//! A trace says when buffers live; an allocator sees requests and frees. At one step the frees come first, then the
-//! requests, each in the order of the ids. Only what comes *before* the last step is played: whether a buffer that
-//! ends there was freed then or lives on, a trace does not say, so it counts as live at the end.
+//! A trace gives live ranges; an allocator sees requests and frees. At one step the frees come first, then the
+//! requests, each in the order of the ids.
+//!
+//! Only calls *before* the last step are played. A trace does not say whether a buffer that ends at the last step was
+//! freed then or lives on, so it counts as live at the end.
 
 use crate::{BufferId, Bytes, Instance, Step};
 
@@ -11,10 +13,10 @@ use crate::{BufferId, Bytes, Instance, Step};
 pub struct Requests {
     /// Bytes of each buffer.
     sizes: Vec<Bytes>,
-    /// What happens, and when; ascending.
+    /// The calls with their steps; ascending.
     events: Vec<(Step, Call)>,
     until: Step,
-    /// The operation of each buffer, where that is known.
+    /// The operation of each buffer, if known.
     operations: Option<Vec<u64>>,
     kind: u64,
 }
@@ -22,14 +24,14 @@ pub struct Requests {
 /// One call to an allocator. At one step the frees come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// The buffer's memory is given back.
+    /// Frees the buffer's memory.
     Free(BufferId),
-    /// Memory for the buffer is asked for.
+    /// Requests memory for the buffer.
     Alloc(BufferId),
 }
 
 impl Requests {
-    /// The requests of an instance, for its buffers' sizes, up to its last step.
+    /// The requests of an instance up to its last step, with the sizes of its buffers.
     #[must_use]
     pub fn new(instance: &Instance) -> Self {
         let mut events = Vec::with_capacity(2 * instance.len());
@@ -42,8 +44,7 @@ impl Requests {
         Self { sizes, events, until: instance.horizon(), operations: None, kind: 0 }
     }
 
-    /// The same with other sizes, one for each buffer: what was asked for before sizes were rounded, say.
-    /// Default: the buffers' sizes.
+    /// Sets other sizes, one for each buffer, such as those before rounding. Default: the buffers' sizes.
     ///
     /// # Panics
     ///
@@ -55,14 +56,14 @@ impl Requests {
         self
     }
 
-    /// The same, only what comes before a step. Default: before the last step.
+    /// Keeps only the calls before a step. Default: the last step.
     #[must_use]
     pub fn with_until(mut self, step: Step) -> Self {
         self.until = step;
         self
     }
 
-    /// The same with the operation that asks for each buffer. Default: not known.
+    /// Sets the operation that requests each buffer. Default: not known.
     ///
     /// # Panics
     ///
@@ -74,14 +75,14 @@ impl Requests {
         self
     }
 
-    /// The same, of a kind: propagations of one kind make the same requests. Default: 0.
+    /// Sets the kind: propagations of one kind make the same requests. Default: 0.
     #[must_use]
     pub const fn with_kind(mut self, kind: u64) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The operation that asks for each buffer, by its id, where that is known.
+    /// The operation that requests each buffer, by id, if known.
     #[must_use]
     pub fn operations(&self) -> Option<&[u64]> {
         self.operations.as_deref()
@@ -99,7 +100,7 @@ impl Requests {
         self.events().filter(|event| matches!(event, Call::Alloc(_))).count() as u64
     }
 
-    /// The most bytes of requests that are live at once, and those that are live at the end.
+    /// The most requested bytes live at once, and those live at the end.
     #[must_use]
     pub fn live(&self) -> (Bytes, Bytes) {
         let (mut live, mut peak) = (0, 0);
@@ -113,13 +114,13 @@ impl Requests {
         (Bytes::new(peak), Bytes::new(live))
     }
 
-    /// Bytes that each buffer asks for, by its id.
+    /// Requested bytes of each buffer, by id.
     #[must_use]
     pub fn sizes(&self) -> &[Bytes] {
         &self.sizes
     }
 
-    /// The calls of one iteration in their order. What is live at its end is not freed.
+    /// The calls of one iteration in order. Buffers live at its end are not freed.
     pub fn events(&self) -> impl Iterator<Item = Call> + '_ {
         self.events.iter().take_while(|(step, _)| *step < self.until).map(|&(_, event)| event)
     }

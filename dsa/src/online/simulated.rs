@@ -1,15 +1,15 @@
-//! Memory that is only counted.
+//! Simulated memory: addresses and counts only.
 
 use std::collections::BTreeMap;
 
 use super::{Backing, DeviceMemory, Refused};
 use crate::{Address, Alignment, Bytes};
 
-/// Segments begin at multiples of it, in bytes, as those of a device do; between two of them as much is left
-/// free, so that nobody can take two for one.
+/// Segments begin at multiples of this many bytes, as on a device. A gap of the same size between segments prevents
+/// anyone from taking two for one.
 const GRANULE: u64 = 2 << 20;
 
-/// A device without memory: it hands out ascending addresses, each once, and keeps count.
+/// A device without memory: it hands out ascending addresses, each once, and counts bytes.
 ///
 /// ```
 /// use planlab_dsa::{Backing, Bytes, Simulated};
@@ -30,7 +30,7 @@ pub struct Simulated {
     segments: BTreeMap<u64, u64>,
     /// First address and end of ranges without memory of their own.
     reserved: BTreeMap<u64, u64>,
-    /// First address and end of everything that has memory.
+    /// First address and end of every range that has memory.
     backed: BTreeMap<u64, u64>,
     bytes: u64,
 }
@@ -55,19 +55,19 @@ impl Simulated {
         }
     }
 
-    /// A device with so many bytes.
+    /// A device with `capacity` bytes.
     #[must_use]
     pub fn with_capacity(capacity: Bytes) -> Self {
         Self { capacity: Some(capacity.get()), ..Self::new() }
     }
 
-    /// Bytes that are held.
+    /// Bytes held now.
     #[must_use]
     pub const fn held(&self) -> Bytes {
         Bytes::new(self.bytes)
     }
 
-    /// Whether there is memory under all of these bytes.
+    /// Whether all of these bytes have memory.
     #[must_use]
     pub fn backs(&self, at: Address, size: Bytes) -> bool {
         let Some(end) = at.get().checked_add(size.get()) else { return false };
@@ -121,7 +121,7 @@ impl Backing for Simulated {
 
     /// # Panics
     ///
-    /// If no segment begins there: the allocator above it is wrong.
+    /// If no segment begins there: a bug in the allocator above.
     fn release(&mut self, base: Address) {
         let size = self.segments.remove(&base.get()).expect("a segment that is held");
         self.backed.remove(&base.get());
@@ -136,7 +136,7 @@ impl Backing for Simulated {
 
     /// # Panics
     ///
-    /// If the range is not reserved, or part of it has memory: the allocator above it is wrong.
+    /// If the range is not reserved, or part of it has memory already: a bug in the allocator above.
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         let end = at.get().checked_add(size.get()).ok_or(Refused)?;
         assert!(self.is_reserved(at.get(), end), "{at} is not reserved");
@@ -148,7 +148,7 @@ impl Backing for Simulated {
 
     /// # Panics
     ///
-    /// If part of the range has no memory, or that of a segment: the allocator above it is wrong.
+    /// If part of the range has no memory, or belongs to a segment: a bug in the allocator above.
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let end = at.get() + size.get();
         assert!(self.is_reserved(at.get(), end) && self.backs(at, size), "{at} is not mapped");

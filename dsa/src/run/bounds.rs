@@ -1,11 +1,12 @@
-//! The bounds of a run: what is claimed, and what that decides.
+//! The bounds of a run: claims, and the decisions that follow from them.
 
 use super::{Run, State};
 use crate::{ArenaId, Bound, Bytes, Claim, Event, Evidence, Halt, PlanError, Scope, Stop};
 
 impl Run<'_> {
-    /// States that no plan of `scope` is lower than `value`. A bound that is only [`Evidence::Claimed`]
-    /// can be refuted, but proves nothing: it neither closes the gap nor shows a target out of reach.
+    /// Claims that no plan of `scope` is lower than `value`. A plan can refute a bound that is only
+    /// [`Evidence::Claimed`]. Such a bound proves nothing: it neither closes the gap nor shows that a target is out of
+    /// reach.
     ///
     /// # Errors
     ///
@@ -17,17 +18,17 @@ impl Run<'_> {
         self.raise(bound)
     }
 
-    /// States that one arena is at least so high in every plan. Says nothing unless the arena has a capacity
-    /// and the claim, which must be proven, lies above it.
+    /// Claims that one arena is at least this high in every plan. Has an effect only if the bound is proven, and the
+    /// arena has a capacity below it.
     ///
     /// # Errors
     ///
-    /// [`Stop::Infeasible`] where the capacity is out of reach, so that there is no plan at all;
-    /// [`PlanError::Refuted`] where a verified plan says otherwise.
+    /// [`Stop::Infeasible`] if the bound exceeds the capacity, so that no plan exists; [`PlanError::Refuted`] if a
+    /// verified plan contradicts it.
     ///
     /// # Panics
     ///
-    /// If there is no arena of that id.
+    /// If the arena does not exist.
     pub fn raise_arena_bound(&mut self, arena: ArenaId, bound: Claim) -> Result<(), Halt> {
         let capacity = self.instance().arenas()[arena.index()].capacity;
         let Some(capacity) = capacity.filter(|&capacity| bound.value > capacity) else { return Ok(()) };
@@ -46,7 +47,7 @@ impl Run<'_> {
     pub(super) fn raise(&mut self, bound: Bound) -> Result<(), Halt> {
         let mut bound = bound;
         if self.shared.instance.in_place().is_empty() {
-            // Where nothing may be handed over, these are all plans.
+            // If nothing may be handed over, these are all plans.
             bound.raise(bound.of(Scope::NoHandOver), Scope::Any);
         }
         let mut state = self.shared.state();

@@ -1,4 +1,4 @@
-//! The run of a planner from its first bound to its outcome.
+//! Executes a planner, from the initial bounds to the outcome.
 
 use std::time::Duration;
 
@@ -8,9 +8,8 @@ use crate::{Budget, Event, Halt, Instance, Outcome, PlanError, Planner, Scope, S
 
 /// Runs a planner on an instance.
 ///
-/// A demand that the planner does not honour ends the run as [`PlanError::Unsupported`]. The initial
-/// bounds (load, pins, alignment) are known before the planner starts, so a heuristic that meets the load
-/// is thereby proved optimal.
+/// A demand that the planner does not honour ends the run with [`PlanError::Unsupported`]. The initial bounds (load,
+/// pins, alignment) are known before the planner starts, so a heuristic that meets the load is thereby proved optimal.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Plan, Planner, Run};
@@ -43,8 +42,8 @@ pub fn execute<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget
     run(planner, instance, budget, seed, None)
 }
 
-/// As [`execute`], telling `observer` of every verified plan and every bound, and of the units of work done by then.
-/// Where a planner forks its run, what other forks have not counted yet is missing, so that the work may go back.
+/// Like [`execute`], but calls `observer` for every verified plan and every bound, with the units of work done by then.
+/// If a planner forks its run, uncounted work of other forks is missing, so this number may decrease.
 #[must_use]
 pub fn execute_observed<'i>(
     planner: &dyn Planner,
@@ -90,7 +89,7 @@ impl<'i> Run<'i> {
         let planning = in_planner.saturating_sub(state.verifying);
         match self.settle(&mut state) {
             Err(Halt::Error(error)) => end = end.and(Err(error)),
-            // The plan that waited decided the run after the planner had left.
+            // The pending plan decided the run after the planner had returned.
             Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
             _ => {}
         }

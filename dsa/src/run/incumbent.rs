@@ -1,4 +1,4 @@
-//! The plans of a run: what is offered, what is verified, what is kept.
+//! The plans of a run: offered, verified and kept.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use super::{Run, State};
 use crate::{Bytes, Event, Halt, Plan, PlanError, Scope, Stop, VerifiedPlan};
 
-/// The first plans of a run are verified as they come.
+/// The number of plans at the start of a run that are verified as soon as they are offered.
 const VERIFIED_AT_ONCE: u32 = 16;
-/// Units of work that a planner does, for each buffer, before the next plan is verified: meant to keep
-/// verification near a tenth of the time. Work decides, not the clock, so that equal runs see equal incumbents.
+/// Units of work per buffer between two verifications, meant to keep verification near a tenth of the time. Counting
+/// work instead of time makes equal runs see equal incumbents.
 const WORK_PER_BUFFER: u64 = 40;
 
 impl<'i> Run<'i> {
@@ -17,11 +17,11 @@ impl<'i> Run<'i> {
     #[must_use]
     pub fn improves(&self, height: Bytes) -> bool {
         let below = self.shared.below.load(Ordering::Relaxed);
-        // No plan yet looks like a plan of the greatest height there is.
+        // Without a plan yet, `below` looks like a plan of the greatest height.
         height.get() < below || (below == u64::MAX && self.shared.state().best.is_none())
     }
 
-    /// The height of the lowest plan, whether or not it is verified yet: what a plan has to be lower than.
+    /// The height of the lowest plan, verified or not: a new plan must be lower.
     #[must_use]
     pub fn height_to_beat(&self) -> Option<Bytes> {
         let below = self.shared.below.load(Ordering::Relaxed);
@@ -29,26 +29,25 @@ impl<'i> Run<'i> {
         (below != u64::MAX).then(|| Bytes::new(below)).or_else(highest)
     }
 
-    /// The best plan so far. A plan that waits for the verifier is verified now.
+    /// The best plan so far. A pending plan is verified now.
     ///
     /// # Errors
     ///
-    /// As [`Run::offer`], for the plan that waited.
+    /// Like [`Run::offer`], for the pending plan.
     pub fn best(&mut self) -> Result<Option<Arc<VerifiedPlan<'i>>>, Halt> {
         let mut state = self.shared.state();
         self.settle(&mut state)?;
         Ok(state.best.clone())
     }
 
-    /// Hands a plan in. Its height is looked at first; only what is better is verified, then kept. Where plans
-    /// come quickly, one waits until as much work was done as is worth a verification, or until somebody asks
-    /// for the [best](Run::best), the bound rises or the run ends; meanwhile a lower one takes its place.
+    /// Offers a plan. Its height is checked first; only a better plan is verified and kept. If plans come quickly, one
+    /// stays pending until enough work was done to be worth a verification. It is verified earlier if the planner asks
+    /// for the [best](Run::best), the bound rises or the run ends. A lower plan replaces a pending one.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Invalid`] for a plan that the verifier refuses, [`PlanError::Refuted`] for one below
-    /// the bound; [`Stop::Proved`] when its height equals the bound, [`Stop::TargetReached`] when it
-    /// fits the target.
+    /// [`PlanError::Invalid`] if the verifier rejects the plan, [`PlanError::Refuted`] if it is below the bound;
+    /// [`Stop::Proved`] when its height equals the bound, [`Stop::TargetReached`] when it fits the target.
     pub fn offer(&mut self, plan: Plan) -> Result<(), Halt> {
         let height = plan.height(self.shared.instance);
         if height.is_some_and(|height| !self.improves(height)) {
@@ -59,7 +58,7 @@ impl<'i> Run<'i> {
         let waits = self.shared.counts_work && is_soon;
         match height {
             Some(height) if waits && !self.decides(&state, height, plan.scope()) => {
-                // Another fork may have been quicker.
+                // Another fork may have been faster.
                 if self.shared.below.fetch_min(height.get(), Ordering::Relaxed) > height.get() {
                     self.shared.settle_at.store(state.due, Ordering::Relaxed);
                     state.pending = Some(plan);
@@ -70,20 +69,20 @@ impl<'i> Run<'i> {
         }
     }
 
-    /// Verifies the plan that waits, if one does.
+    /// Verifies the pending plan, if there is one.
     pub(super) fn settle(&self, state: &mut State<'i>) -> Result<(), Halt> {
         self.shared.settle_at.store(u64::MAX, Ordering::Relaxed);
         state.pending.take().map_or(Ok(()), |plan| self.keep(state, plan))
     }
 
-    /// Whether a plan of that height ends the run.
+    /// Whether a plan of this height ends the run.
     fn decides(&self, state: &State<'_>, height: Bytes, scope: Scope) -> bool {
         let bound = state.bound.of(self.judged(scope)).value;
         height <= bound || self.shared.budget.target.is_some_and(|target| height <= target)
     }
 
-    /// The scope in which the run is over once height meets bound: where hand-overs count, a plan without
-    /// them is not optimal before no plan with them can be lower.
+    /// The scope in which height and bound must meet to end the run. If hand-overs count, a plan without them is
+    /// optimal only if no plan with them can be lower.
     pub(super) fn judged(&self, scope: Scope) -> Scope {
         if self.shared.scope == Scope::Any { Scope::Any } else { scope }
     }

@@ -21,22 +21,22 @@ use crate::{
     VerifiedPlan,
 };
 
-/// Units of work between two looks at the clock.
+/// Units of work between two readings of the clock.
 const WORK_PER_LOOK: u64 = 256;
 
-/// Told of what happens, and of the units of work done by then.
+/// Receives each event, and the units of work done by then.
 type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
 
 struct State<'i> {
     best: Option<Arc<VerifiedPlan<'i>>>,
-    /// The lowest plan, if it waits for the verifier.
+    /// The lowest plan, if its verification is pending.
     pending: Option<Plan>,
-    /// Plans that were verified.
+    /// The number of verified plans.
     verified: u32,
     /// The work at which the next plan is verified.
     due: u64,
     bound: Bound,
-    /// Bounds that somebody states without a proof.
+    /// Bounds claimed without a proof.
     claimed: Bound,
     trajectory: Vec<Mark>,
     verifying: Duration,
@@ -47,15 +47,15 @@ struct Shared<'i> {
     instance: &'i Instance,
     budget: Budget,
     scope: Scope,
-    /// Whether units of work tell how long the planner takes.
+    /// Whether the planner counts units of work, so that they measure its progress.
     counts_work: bool,
     start: Duration,
     work: AtomicU64,
-    /// The work at which the plan that waits is verified; `u64::MAX` if none does.
+    /// The work at which the pending plan is verified; `u64::MAX` without one.
     settle_at: AtomicU64,
     /// The height below which a plan is worth offering; `u64::MAX` at first.
     below: AtomicU64,
-    /// How a plan or a bound ended the run: for all forks, at their next tick.
+    /// How a plan or a bound ended the run; all forks see it at their next tick.
     decided: OnceLock<Stop>,
     state: Mutex<State<'i>>,
 }
@@ -67,7 +67,7 @@ impl<'i> Shared<'i> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<'i>> {
-        // A worker that panicked leaves valid state behind: every field is replaced whole.
+        // A worker that panicked leaves valid state behind: each field is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,8 +113,8 @@ impl<'i> Run<'i> {
         Self { shared: Arc::new(shared), rng: ChaCha8Rng::seed_from_u64(seed), unread: 0 }
     }
 
-    /// A second run on the same clock, incumbent and bound, with random numbers of its own: one for each
-    /// worker of a parallel planner.
+    /// A second run on the same clock, incumbent and bound, with its own random numbers: one for each worker of a
+    /// parallel planner.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         self.hand_in();
@@ -128,7 +128,7 @@ impl<'i> Run<'i> {
         self.shared.instance
     }
 
-    /// Random numbers, seeded by whoever started the run.
+    /// Random numbers, seeded by the caller of the run.
     pub fn rng(&mut self) -> &mut ChaCha8Rng {
         &mut self.rng
     }
@@ -145,19 +145,19 @@ impl<'i> Run<'i> {
         &self.shared.budget.clock
     }
 
-    /// The wall time that is left, for solvers that keep a clock of their own.
+    /// The remaining wall time, for solvers with their own clock.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.elapsed()))
     }
 
-    /// The units of work that are left, where they are limited.
+    /// The remaining units of work, if they are limited.
     #[must_use]
     pub fn remaining_work(&self) -> Option<u64> {
         self.shared.budget.work.map(|limit| limit.saturating_sub(self.done()))
     }
 
-    /// The units of work done so far, as far as this fork knows: others may not have counted their last yet.
+    /// The units of work done so far, without work that other forks have not counted yet.
     fn done(&self) -> u64 {
         self.shared.work.load(Ordering::Relaxed) + self.unread
     }
@@ -168,14 +168,14 @@ impl<'i> Run<'i> {
         &self.shared.budget.cancel
     }
 
-    /// The capacity that was asked for.
+    /// The capacity that the run should reach.
     #[must_use]
     pub fn target(&self) -> Option<Bytes> {
         self.shared.budget.target
     }
 
-    /// Offsets suggested as a start, by buffer. Nothing says that they are a valid plan. `None` where there
-    /// are none, or not as many as buffers.
+    /// Offsets suggested as a start, by buffer; not necessarily a valid plan. `None` if there are no hints, or not one
+    /// per buffer.
     #[must_use]
     pub fn hints(&self) -> Option<&[Option<Offset>]> {
         self.shared.budget.hints.as_deref().filter(|hints| hints.len() == self.shared.instance.len())
@@ -193,12 +193,11 @@ impl<'i> Run<'i> {
         self.shared.state().bound
     }
 
-    /// Counts work and, now and then, reads the clock.
+    /// Counts work and, from time to time, reads the clock.
     ///
     /// # Errors
     ///
-    /// [`Halt::Stop`] when a limit is reached, the run was cancelled, or a plan or bound of another fork has
-    /// ended it.
+    /// [`Halt::Stop`] when a limit is reached, the run was cancelled, or a plan or bound of another fork ended it.
     pub fn tick(&mut self, work: u64) -> Result<(), Halt> {
         self.unread += work;
         if self.unread < WORK_PER_LOOK && self.shared.budget.work.is_none() {
@@ -224,19 +223,18 @@ impl<'i> Run<'i> {
         Ok(())
     }
 
-    /// Adds what this fork has done to what all have; the sum.
+    /// Adds this fork's work to the total; returns the total.
     fn hand_in(&mut self) -> u64 {
         let own = std::mem::take(&mut self.unread);
         self.shared.work.fetch_add(own, Ordering::Relaxed) + own
     }
 
-    /// Counts work that was done elsewhere for this run, without a look at any limit: what it came to may have
-    /// decided the run already.
+    /// Counts work done elsewhere for this run, without checking a limit: its result may have decided the run already.
     pub fn count(&mut self, work: u64) {
         self.unread += work;
     }
 
-    /// Ends the run, for every fork.
+    /// Ends the run for every fork.
     fn decide(&self, stop: Stop) -> Halt {
         Halt::Stop(*self.shared.decided.get_or_init(|| stop))
     }

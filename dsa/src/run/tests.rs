@@ -1,4 +1,4 @@
-//! Runs whose planner does what the test says.
+//! Runs of a planner that follows a test's script.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     Honours, InPlace, Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
 };
 
-/// Does what the test says.
+/// A planner that runs a script.
 struct Scripted<F>(F, Honours);
 
 impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
@@ -36,7 +36,7 @@ fn scripted<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) ->
     Scripted(script, Honours::default())
 }
 
-/// Three buffers of 4 bytes; the load is 8, one above the other needs 12.
+/// Three buffers of 4 bytes; the load is 8, and stacking two of them needs 12.
 fn instance() -> Instance {
     let ranges = [(0, 2), (1, 3), (2, 4)];
     let buffers = ranges.map(|(s, e)| Buffer::new(Bytes::new(4), LiveRange::new(s, e).expect("not empty")));
@@ -235,7 +235,7 @@ fn forks_share_the_incumbent_and_draw_other_numbers() {
     assert_eq!(outcome.end, Ok(Stop::Finished));
 }
 
-/// As [`scripted`], and counts its work.
+/// Like [`scripted`], but counts its work.
 fn working<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) -> Scripted<F> {
     Scripted(script, Honours { work_limit: true, ..Honours::default() })
 }
@@ -274,7 +274,7 @@ fn a_plan_that_waits_is_verified_once_the_work_is_worth_it() {
     let script = working(|run| {
         offer_many(run, 100)?;
         assert_eq!(run.height_to_beat(), Some(Bytes::new(13)));
-        // Less is not looked at without a work limit.
+        // Without a work limit, the clock is not read for less work.
         run.tick(super::WORK_PER_LOOK)?;
         run.tick(super::WORK_PER_LOOK)
     });

@@ -1,9 +1,9 @@
-//! The minimal height of a small instance, by trying every offset.
+//! The minimal height of a small instance, found by trying every offset.
 //!
-//! Some optimal plan has only multiples of [`Instance::granularity`] as offsets. For each set of
-//! hand-overs that may be used together, and each height from the load upwards, every buffer has the list
-//! of all those offsets; a depth-first search gives the buffer with the shortest list each of its offsets
-//! in turn and strikes out what conflicts with it from the lists of the others.
+//! Some optimal plan has only multiples of [`Instance::granularity`] as offsets. The search tries each set of
+//! compatible hand-overs, and each height from the load upwards. Every buffer starts with a list of all possible
+//! offsets. A depth-first search gives the buffer with the shortest list each of its offsets in turn and removes
+//! conflicting offsets from the other lists.
 //!
 //! # Complexity
 //!
@@ -13,38 +13,38 @@ use std::cell::Cell;
 
 use crate::{ArenaId, Buffer, BufferId, Bytes, InPlace, Instance};
 
-/// The most buffers that it takes.
+/// The largest number of buffers.
 const MOST_BUFFERS: usize = 8;
-/// The most offsets that it tries for one buffer.
+/// The largest number of offsets for one buffer.
 const MOST_OFFSETS: u64 = 1 << 16;
 
-/// The height of the lowest plan, hand-overs and all; `None` where no plan fits the arenas' capacities (or
-/// pins that only a hand-over could excuse conflict).
+/// The height of the lowest plan, hand-overs included; `None` if no plan fits the arenas' capacities (or if pins
+/// conflict that only a hand-over could excuse).
 ///
 /// # Panics
 ///
-/// For more than 8 buffers, or where the heights to try have more than 65,536 multiples of the granularity.
+/// For more than 8 buffers, or if the heights to try have more than 65,536 multiples of the granularity.
 #[must_use]
 pub fn brute_force(instance: &Instance) -> Option<Bytes> {
     over_arenas(instance, &matchings(instance.in_place()), &Cell::new(u64::MAX))
 }
 
-/// The same over plans that hand nothing over.
+/// The height of the lowest plan without hand-overs.
 ///
 /// # Panics
 ///
-/// As [`brute_force`].
+/// Like [`brute_force`].
 #[must_use]
 pub fn brute_force_without_hand_over(instance: &Instance) -> Option<Bytes> {
     over_arenas(instance, &[Vec::new()], &Cell::new(u64::MAX))
 }
 
-/// Both, [`brute_force`] and [`brute_force_without_hand_over`], unless that takes more than `most` places tried:
-/// then `None`. Buffers that pause and conflict here and there can take minutes.
+/// Both [`brute_force`] and [`brute_force_without_hand_over`], or `None` if that takes more than `most` attempted
+/// places. Partly conflicting buffers with pauses can take minutes.
 ///
 /// # Panics
 ///
-/// As [`brute_force`].
+/// Like [`brute_force`].
 #[must_use]
 pub fn brute_force_within(instance: &Instance, most: u64) -> Option<[Option<Bytes>; 2]> {
     let left = Cell::new(most);
@@ -53,7 +53,7 @@ pub fn brute_force_within(instance: &Instance, most: u64) -> Option<[Option<Byte
     (left.get() > 0).then_some(both)
 }
 
-/// What it says counts for nothing if nothing is `left` of the places that may be tried.
+/// The result is invalid if `left`, the number of places that may still be tried, is used up.
 fn over_arenas(instance: &Instance, matchings: &[Vec<InPlace>], left: &Cell<u64>) -> Option<Bytes> {
     assert!(instance.len() <= MOST_BUFFERS, "{} buffers are too many for brute force", instance.len());
     let arenas = (0_u16..).map(ArenaId::new).zip(instance.arenas());
@@ -65,8 +65,8 @@ fn over_arenas(instance: &Instance, matchings: &[Vec<InPlace>], left: &Cell<u64>
     Some(Bytes::new(sum))
 }
 
-/// Every set of permissions in which each buffer is at most once an input and at most once an output, and
-/// no place comes back to where it was.
+/// Every set of permissions that can be used together: each buffer is at most once an input and at most once an output,
+/// and no place returns to where it was.
 fn matchings(permissions: &[InPlace]) -> Vec<Vec<InPlace>> {
     let mut all = vec![Vec::new()];
     for &new in permissions {
@@ -85,7 +85,7 @@ fn leads_to(set: &[InPlace], from: BufferId, to: BufferId) -> bool {
     next.is_some_and(|pair| pair.output == to || leads_to(set, pair.output, to))
 }
 
-/// The least height of one arena that is at most its capacity.
+/// The least height of one arena within its capacity.
 fn in_arena(
     instance: &Instance,
     arena: ArenaId,
@@ -114,14 +114,14 @@ fn in_arena(
     best
 }
 
-/// A height that is enough for everything on top of each other above the highest pin.
+/// A height that always suffices: all buffers stacked above the highest pin.
 fn highest_need(instance: &Instance, ids: &[BufferId]) -> u64 {
     let buffers = || ids.iter().map(|&id| instance.buffer(id));
     let pins = buffers().filter_map(|b| Some(b.pin?.get() + b.size.get())).max().unwrap_or(0);
     pins + buffers().map(|b| b.size.get() + b.align.get() - 1).sum::<u64>()
 }
 
-/// Which differences of two offsets are allowed, in granules: none of `never`, all of `always`.
+/// The allowed differences of two offsets, in granules: those in `always` and not in `never`.
 #[derive(Clone, Default)]
 struct Rule {
     never: Vec<(i64, i64)>,
@@ -130,11 +130,11 @@ struct Rule {
 
 struct Search<'a> {
     buffers: Vec<&'a Buffer>,
-    /// Of buffer i and then j: what is allowed for the offset of j less that of i.
+    /// Entry `[i][j]`: the allowed differences between the offsets of j and i.
     rules: Vec<Vec<Rule>>,
     late: Vec<bool>,
     grain: u64,
-    /// So many places may still be tried.
+    /// The number of places that may still be tried.
     left: &'a Cell<u64>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Search<'a> {
         Some((self.granules(window.start.get()), self.granules(window.end.get())))
     }
 
-    /// The steps at which something may change.
+    /// The steps at which anything may change.
     fn steps(&self) -> Vec<u32> {
         let pieces = self.buffers.iter().flat_map(|buffer| buffer.pieces());
         let mut steps: Vec<u32> =
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
         steps
     }
 
-    /// Differences at which two buffers share an address while both are in use.
+    /// The differences at which two buffers share an address while both are in use.
     fn never(&self, i: usize, j: usize) -> Vec<(i64, i64)> {
         let both = |step| Some((self.window(i, step)?, self.window(j, step)?));
         let shared = self.steps().into_iter().filter_map(both);
@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
         never
     }
 
-    /// The most bytes in use at one step, and at least the largest buffer and the highest pinned end.
+    /// The most bytes in use at one step, but at least the largest buffer and the highest pinned end.
     fn load(&self) -> u64 {
         let at =
             |step| (0..self.buffers.len()).filter_map(|i| self.window(i, step)).map(|(a, b)| b - a).sum();
@@ -232,7 +232,7 @@ impl<'a> Search<'a> {
             && buffer.pin.is_none_or(|pin| pin.get() == offset)
     }
 
-    /// Whether the buffers that are not `placed` can be, each at an offset of its list.
+    /// Whether the buffers outside `placed` can be placed, each at an offset of its list.
     fn place(&self, lists: &[Vec<bool>], placed: &[bool]) -> bool {
         let count = |i: usize| lists[i].iter().filter(|&&open| open).count();
         let open = (0..placed.len()).filter(|&i| !placed[i]);
@@ -256,7 +256,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Takes the offsets that break a rule with a buffer at `offset` off a list.
+/// Removes from a list the offsets that break a rule with a buffer at `offset`.
 fn strike(list: &mut [bool], offset: usize, rule: &Rule) {
     let len = i64::try_from(list.len()).expect("lists are short");
     let at = |difference: i64| {

@@ -9,45 +9,44 @@ use crate::{
     Outcome, PlanError, Planner, Scope, Stop, execute,
 };
 
-/// The most buffers for which the oracle is asked.
+/// The oracle is skipped above this many buffers.
 const ORACLE_BUFFERS: usize = 300;
-/// Up to so many buffers an exact planner that ends by itself has the optimum.
+/// Up to this many buffers, an exact planner that finishes must find the optimum.
 const EXACT_BUFFERS: usize = 12;
-/// Up to so many buffers a run is repeated with sizes scaled, steps shifted, and another seed.
+/// Up to this many buffers, a run is repeated with scaled sizes, shifted steps and another seed.
 const REPEATED_BUFFERS: usize = 60;
 /// The wall limit of an ordinary run.
 const WALL: Duration = Duration::from_secs(3);
-/// How long a run may go on after it was told to stop; generous, as tests run unoptimised and side by side.
+/// How long a run may continue after its limit; generous, because tests run unoptimised and in parallel.
 const REASON: Duration = Duration::from_secs(3);
 
 /// Runs a planner over the corpus and panics if it breaks its contract.
 ///
 /// On every case of at most [`practical`](Descriptor::practical) buffers:
-/// - a demand that it does not honour, and nothing else, is [`PlanError::Unsupported`], and there is no
-///   other error;
-/// - the best plan is valid for the oracle, and as high as it says; no plan lies below the optimum, no
-///   bound above it, in either scope; incumbent and bound only ever improve;
-/// - a planner that ends by itself has a plan, an exact one has the optimum (up to 12 buffers), and a
-///   guaranteed ratio to the load holds;
-/// - the same seed and work limit give the same plan, any seed does where it is not randomised, and a
-///   heuristic gives the same plan where all sizes are three times as large (unless its key ends in
-///   `/published`: a rule with its defects may depend on the unit), or all steps later;
+/// - a demand that it does not honour gives [`PlanError::Unsupported`], and there is no other error;
+/// - the best plan is valid for the oracle, and as high as it claims; in either scope, no plan lies below the optimum
+///   and no bound above it; incumbent and bound only improve;
+/// - a planner that finishes has a plan, an exact one has the optimum (up to 12 buffers), and a guaranteed ratio to the
+///   load holds;
+/// - the same seed and work limit give the same plan, and so does any seed if the planner is not randomised;
+/// - a heuristic gives the same plan if all steps are later, or if all sizes are three times as large (unless its key
+///   ends in `/published`: such a rule may depend on the unit);
 /// - a time limit of a millisecond and a cancelled run end soon and without an error.
 ///
-/// Its descriptor is filled in, and its key is kebab-case.
+/// Its descriptor is complete, and its key is kebab-case.
 ///
 /// # Panics
 ///
-/// If the contract is broken; the message says where and how.
+/// If the planner breaks the contract; the message says where and how.
 pub fn conformance(planner: &dyn Planner) {
     conformance_on(planner, &corpus());
 }
 
-/// As [`conformance`] on other cases.
+/// Like [`conformance`], on other cases.
 ///
 /// # Panics
 ///
-/// As [`conformance`].
+/// Like [`conformance`].
 pub fn conformance_on(planner: &dyn Planner, cases: &[Case]) {
     let descriptor = planner.descriptor();
     check_descriptor(&descriptor);
@@ -199,13 +198,13 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the planner uses every pause, so that its optimum is the instance's.
+    /// Whether the planner uses every pause, so that the instance's optimum is also its own.
     fn sees_all(&self, instance: &Instance) -> bool {
         self.descriptor.honours.pauses || instance.buffers().iter().all(|buffer| buffer.pauses.is_empty())
     }
 
-    /// Whether a second run must come to the same plan: no clock had a say, not even a solver's own that
-    /// ends a little before the limit.
+    /// Whether a second run must give the same plan. That requires that no clock influenced the result, not even a
+    /// solver's own clock that stops it shortly before the limit.
     fn is_repeatable(&self, outcome: &Outcome<'_>) -> bool {
         match outcome.end {
             Ok(Stop::Deadline | Stop::Cancelled) | Err(_) => false,
@@ -283,7 +282,7 @@ fn as_float(bytes: Bytes) -> f64 {
     bytes.get() as f64
 }
 
-/// The instance with all sizes times `factor` and all steps `shift` later; `None` where it does not fit.
+/// The instance with all sizes times `factor` and all steps `shift` later; `None` if the numbers overflow.
 fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Option<Instance> {
     let bytes = |bytes: Bytes| bytes.get().checked_mul(factor).map(Bytes::new);
     let steps = |live: LiveRange| {
@@ -317,7 +316,7 @@ mod tests {
     use super::*;
     use crate::{Evidence, Halt, Honours, Plan, Run};
 
-    /// A planner that is right except where a test makes it wrong.
+    /// A correct planner in which a test can plant an error.
     struct Saboteur {
         descriptor: Descriptor,
         plan: fn(&mut Run<'_>) -> Result<(), Halt>,

@@ -7,19 +7,18 @@ use crate::{
     Pause,
 };
 
-/// An instance of the corpus and what is known of it.
+/// An instance of the corpus with its known optimum.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name; unique.
+    /// The unique name.
     pub name: String,
-    /// The problem. It has a valid plan.
+    /// The problem. A valid plan exists.
     pub instance: Instance,
-    /// The least height of any plan, where it is known.
+    /// The least height of any plan, if known.
     pub optimum: Option<Bytes>,
-    /// The least height of a plan that hands nothing over, where it is known; the same as `optimum`
-    /// without permissions.
+    /// The least height of a plan without hand-overs, if known; equal to `optimum` without permissions.
     pub without_hand_over: Option<Bytes>,
-    /// What the case is for, and how the optimum is known.
+    /// The purpose of the case, and how the optimum is known.
     pub why: String,
 }
 
@@ -37,14 +36,14 @@ const FILES: [&str; 7] = [
 ///
 /// # Panics
 ///
-/// If a file of the corpus is broken, which a test of this crate rules out.
+/// If a corpus file is broken, which a test of this crate rules out.
 #[must_use]
 pub fn corpus() -> Vec<Case> {
     let read = |text: &str| serde_json::from_str::<CaseFile>(text).expect("the corpus is well formed");
     FILES.iter().flat_map(|text| read(text).cases).map(FileCase::into_case).collect()
 }
 
-/// A file of the corpus.
+/// The contents of a corpus file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseFile {
@@ -57,7 +56,7 @@ pub struct CaseFile {
 /// A pause as a file holds it: buffer, first step, the step after the last, and window.
 pub type PauseRow = (u32, u32, u32, Option<(u64, u64)>);
 
-/// A case as a file holds it: a row of numbers for each buffer, and lists of whatever is not plain.
+/// A case as stored in a file: a row of numbers for each buffer, and lists for all other features.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileCase {
@@ -67,12 +66,12 @@ pub struct FileCase {
     pub why: String,
     /// As in [`Case`].
     pub optimum: Option<u64>,
-    /// As in [`Case`]; absent where it is the optimum.
+    /// As in [`Case`]; absent if equal to the optimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_hand_over: Option<u64>,
     /// Size, first step, and the step after the last of each buffer.
     pub buffers: Vec<(u64, u32, u32)>,
-    /// Buffer and alignment, where it is not 1.
+    /// Buffer and alignment, if not 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub align: Vec<(u32, u64)>,
     /// Buffer and offset.
@@ -81,10 +80,10 @@ pub struct FileCase {
     /// All pauses, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<PauseRow>,
-    /// Buffer and arena, where it is not the first.
+    /// Buffer and arena, if not the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arena_of: Vec<(u32, u16)>,
-    /// The capacity of each arena; empty: one without a limit.
+    /// The capacity of each arena; if empty, one arena without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacities: Vec<Option<u64>>,
     /// Input and output.
@@ -96,7 +95,7 @@ pub struct FileCase {
 }
 
 impl FileCase {
-    /// The case of an instance.
+    /// The case for an instance.
     #[must_use]
     pub fn of(name: &str, why: &str, instance: &Instance) -> Self {
         let rows = || instance.buffers().iter().zip(0_u32..);
@@ -125,7 +124,7 @@ impl FileCase {
         }
     }
 
-    /// The same with a known optimum, and the optimum without hand-overs where that is another.
+    /// Sets the known optimum, and the optimum without hand-overs if different.
     #[must_use]
     pub fn with_optimum(mut self, optimum: u64, without_hand_over: u64) -> Self {
         self.optimum = Some(optimum);
@@ -133,11 +132,11 @@ impl FileCase {
         self
     }
 
-    /// Reads the case.
+    /// Converts the file's rows to a case.
     ///
     /// # Panics
     ///
-    /// If the rows are not a valid instance.
+    /// If the rows do not form a valid instance.
     #[must_use]
     pub fn into_case(self) -> Case {
         let instance = self.instance();

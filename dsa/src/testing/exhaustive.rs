@@ -1,12 +1,12 @@
-//! The minimal height of a plain instance of some twenty buffers, by branch and bound.
+//! The minimal height of a plain instance of about twenty buffers, by branch and bound.
 //!
-//! Push every buffer of an optimal plan down as far as it goes: each then lies at 0 or on top of another
-//! that is live with it. Taken in the order of (offset, id), each lies exactly on the highest of the
-//! buffers before it that are live with it, because none of those reaches into it and one of them holds it
-//! up. So it is enough to try all orders in which this offset never falls, ties by id.
+//! Push every buffer of an optimal plan down as far as it goes. Each then lies at 0 or on top of another that is live
+//! with it. Take the buffers in the order of (offset, id): each lies exactly on the highest earlier buffer that is live
+//! with it. None of the earlier buffers reaches into it, and one of them supports it. So it is enough to try all orders
+//! in which this offset never decreases, with ties by id.
 //!
-//! A branch is cut when at some step the buffers still to come, stacked on what is there (and not below
-//! the last offset), reach the height of the best plan known.
+//! A branch is cut if at some step the remaining buffers, stacked on the placed ones (and not below the last offset),
+//! reach the height of the best known plan.
 //!
 //! # Complexity
 //!
@@ -15,12 +15,12 @@
 use super::first_fit::first_fit;
 use crate::{BufferId, Bytes, Instance};
 
-/// The height of the lowest plan; `None` where `nodes` placements did not decide it.
+/// The height of the lowest plan; `None` if `nodes` placements are not enough to decide it.
 ///
 /// # Panics
 ///
-/// Where the instance has anything but plain buffers: an alignment, a pin, a pause, a permission, several
-/// arenas or a capacity, a pair to keep apart.
+/// If the instance has any feature besides plain buffers: an alignment, a pin, a pause, a permission, several arenas or
+/// a capacity, a pair to keep apart.
 #[must_use]
 pub fn exhaustive(instance: &Instance, nodes: u64) -> Option<Bytes> {
     assert!(is_plain(instance), "only plain buffers can be searched exhaustively");
@@ -40,16 +40,16 @@ fn is_plain(instance: &Instance) -> bool {
 
 struct Row {
     size: u64,
-    /// The steps at which it is live, by rank.
+    /// The steps at which the buffer is live, by rank.
     steps: std::ops::Range<usize>,
     placed: bool,
 }
 
 struct Search {
     rows: Vec<Row>,
-    /// At each step, the highest end of what is placed.
+    /// For each step, the highest end of a placed buffer.
     tops: Vec<u64>,
-    /// At each step, the bytes of what is not.
+    /// For each step, the bytes of buffers not yet placed.
     open: Vec<u64>,
     left: usize,
     best: u64,
@@ -74,8 +74,7 @@ impl Search {
         Self { rows, tops, open, left, best: upper_bound(instance), nodes }
     }
 
-    /// Tries everything that may come after a placement of buffer `last` at `floor`; whether the nodes
-    /// were enough.
+    /// Tries all continuations of a placement of buffer `last` at `floor`; returns whether the nodes were enough.
     fn branch(&mut self, floor: u64, last: usize) -> bool {
         if self.left == 0 {
             self.best = self.tops.iter().copied().max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A valid plan for any instance, the plain way.
+//! A simple valid plan for any instance.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use crate::{Arena, BufferId, InPlace, Instance, KeepApart, Offset, Plan};
 
 use super::oracle::oracle;
 
-/// Places the pinned buffers, then the others in the given order (what it leaves out, by id), each at the
-/// lowest offset at which it overlaps nothing. A buffer takes another's place where `permissions` (a part
-/// of the instance's) lets it and it fits there; which pairs did stands in the plan.
+/// Places the pinned buffers, then the others in the given order (omitted ones last, by id), each at the lowest offset
+/// without an overlap. A buffer takes another's place if `permissions` (a subset of the instance's) allows it and it
+/// fits. The plan lists these pairs.
 ///
-/// The capacities of the arenas are not looked at, and pins that only a hand-over excuses are taken as
-/// they are; every other instance gets a valid plan. O(n^3).
+/// Ignores the capacities of the arenas, and does not resolve pins that only a hand-over excuses; every other instance
+/// gets a valid plan. O(n^3).
 #[must_use]
 pub fn first_fit(instance: &Instance, order: &[BufferId], permissions: &[InPlace]) -> Plan {
     let mut plan = Plan::from_offsets(vec![Offset::default(); instance.len()]);
@@ -31,7 +31,7 @@ pub fn first_fit(instance: &Instance, order: &[BufferId], permissions: &[InPlace
     plan
 }
 
-/// Puts the output into the input's place if that is free from then on.
+/// Puts the output into the input's place if that place stays free.
 fn take_over(instance: &Instance, plan: &mut Plan, placed: &[BufferId], pair: InPlace) -> bool {
     let InPlace { input, output } = pair;
     let buffer = instance.buffer(output);
@@ -50,7 +50,7 @@ fn take_over(instance: &Instance, plan: &mut Plan, placed: &[BufferId], pair: In
     fits
 }
 
-/// Whether the plan is valid for the instance that has only some of the buffers.
+/// Whether the plan is valid for the instance restricted to `some` buffers.
 fn holds(instance: &Instance, plan: &Plan, some: &[BufferId]) -> bool {
     let place = |id: BufferId| some.iter().position(|&other| other == id).map(BufferId::from_index);
     let renamed = |pair: &InPlace| Some(InPlace { input: place(pair.input)?, output: place(pair.output)? });
@@ -87,7 +87,7 @@ fn lowest(instance: &Instance, plan: &Plan, placed: &[BufferId], id: BufferId) -
     Offset::new(offset)
 }
 
-/// The offsets at which a buffer overlaps `other` at its place.
+/// The offsets at which a buffer overlaps `other`, placed at `place`.
 fn blocked_by(instance: &Instance, other: BufferId, place: Offset, id: BufferId) -> Vec<Range<i128>> {
     let (there, buffer) = (instance.buffer(other), instance.buffer(id));
     if there.arena != buffer.arena {

@@ -1,4 +1,4 @@
-//! Instances that are cut out of a rectangle, so that their optimum is known.
+//! Instances cut out of a rectangle, so that their optimum is known.
 //!
 //! ```text
 //!   height +-------+----------+
@@ -33,12 +33,12 @@ impl Sheet {
     }
 }
 
-/// Cuts `height` bytes over 4 steps for each buffer (8 at least) into that many buffers, in shuffled order.
-/// The plan that they were cut from comes with them; it is as high as the load.
+/// Cuts `height` bytes over 4 steps per buffer (at least 8) into this many buffers, in shuffled order. Also returns the
+/// plan of the cuts; its height equals the load.
 ///
 /// # Panics
 ///
-/// If `buffers` or `height` is 0, or there are too many buffers for 2^32 steps or for so little height.
+/// If `buffers` or `height` is 0, or if there are too many buffers for 2^32 steps or for the height.
 #[must_use]
 pub fn guillotine(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
     assert!(buffers > 0, "a rectangle that is not cut is one buffer");
@@ -65,7 +65,7 @@ pub fn guillotine(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
     (instance.expect("plain buffers that fit one arena"), Plan::from_offsets(offsets))
 }
 
-/// Cuts in two, somewhere in the middle, and shares the count out so that both parts can be cut so often.
+/// Cuts a sheet in two near the middle, and splits the count so that each part is large enough for its share.
 fn cut(sheet: Sheet, count: u64, rng: &mut ChaCha8Rng) -> [(Sheet, u64); 2] {
     let tall = sheet.high - sheet.low;
     let in_time = match (sheet.width() > 1, tall > 1) {

@@ -1,7 +1,7 @@
-//! Helpers for tests of planners: an oracle, exact answers for small instances, random instances, a
-//! corpus with known optima and a conformance suite.
+//! Test helpers for planners: an oracle, exact answers for small instances, random instances, a corpus with known
+//! optima and a conformance suite.
 //!
-//! Nothing here is fast, and nothing here shares code with what it judges.
+//! Nothing here is fast, and nothing here shares code with what it checks.
 //!
 //! ```
 //! use planlab_dsa::testing::{brute_force, corpus, oracle};

@@ -1,4 +1,4 @@
-//! Hostile callers of online allocators.
+//! Tests online allocators with hostile callers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,20 +8,20 @@ use proptest::prelude::*;
 
 use crate::{Address, AllocError, Audit, Backing, Bytes, NotLive, OnlineAllocator, Simulated, Stream};
 
-/// What a caller does. Indices are taken modulo what there is to choose from.
+/// One action of a caller. Indices are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocatorCall {
-    /// Asks for so many bytes on a stream.
+    /// Requests this many bytes on a stream.
     Alloc(u64, u32),
     /// Frees one of the live blocks.
     Free(usize),
-    /// Frees one that was freed before.
+    /// Frees a block a second time.
     FreeAgain(usize),
-    /// Frees an address so many bytes inside a live block.
+    /// Frees an address this many bytes inside a live block.
     FreeInside(usize, u64),
     /// Frees an address that was never handed out.
     FreeStranger(u64),
-    /// Wants cached memory to be given back.
+    /// Asks the allocator to release cached memory.
     ReleaseCached,
     /// Ends a propagation.
     EndPropagation,
@@ -32,11 +32,11 @@ pub enum AllocatorCall {
 pub enum Capacity {
     /// As much as there are addresses.
     Unlimited,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
 }
 
-/// Random calls: sizes of every kind, frees in any order, and every abuse.
+/// Random calls: sizes of every kind, frees in any order, and every kind of misuse.
 pub fn allocator_calls() -> impl Strategy<Value = Vec<AllocatorCall>> {
     let size = prop_oneof![
         8 => 1_u64..5000,
@@ -58,13 +58,13 @@ pub fn allocator_calls() -> impl Strategy<Value = Vec<AllocatorCall>> {
     vec(call, 1..120)
 }
 
-/// Makes the calls on a new allocator and checks after each one that no live memory was handed out again,
-/// that there is memory under every block, that what was not live was refused, and that its figures are those
-/// of its backing. In the end everything is freed and given back.
+/// Makes the calls on a new allocator. After each call, checks that no live memory was handed out again and that every
+/// block has memory. Also checks that addresses that are not live were refused, and that the allocator's figures match
+/// its backing. At the end, everything is freed and given back.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong.
+/// The first problem found.
 pub fn abuse(
     build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
     capacity: Capacity,
@@ -88,7 +88,7 @@ struct Caller {
     allocator: Box<dyn OnlineAllocator>,
     device: Arc<Mutex<Simulated>>,
     audit: Audit,
-    /// Addresses that were handed out and are not live.
+    /// Addresses that were handed out but are no longer live.
     freed: BTreeSet<Address>,
     /// Bytes of live requests.
     requested: u64,
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::{Refused, Usage};
 
-    /// Hands everything out at one address, or keeps a segment for each request.
+    /// A faulty allocator: hands everything out at one address, or keeps a segment per request.
     struct Scripted {
         backing: Box<dyn Backing>,
         live: Vec<(Address, u64)>,

@@ -1,8 +1,7 @@
-//! A second opinion on plans: every pair of buffers at every step at which something changes.
+//! A second opinion on plans: checks every pair of buffers at every critical step.
 //!
-//! Between two neighbouring *critical* steps (the start or end of a live range or of a pause, or the step
-//! after a hand-over) nothing changes, so a pair overlaps at some step exactly if it does at a critical
-//! one.
+//! A *critical* step is the start or end of a live range or a pause, or the step after a hand-over. Nothing changes
+//! between two neighbouring critical steps, so a pair overlaps at some step exactly if it does at a critical one.
 //!
 //! # Complexity
 //!
@@ -12,11 +11,11 @@ use std::ops::Range;
 
 use crate::{ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, Plan};
 
-/// What the oracle finds wrong with a plan.
+/// A fault that the oracle finds in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Another number of offsets than buffers.
+    /// The number of offsets is not the number of buffers.
     #[error("{got} offsets for {expected} buffers")]
     Count {
         /// Buffers of the instance.
@@ -24,13 +23,13 @@ pub enum Fault {
         /// Offsets of the plan.
         got: usize,
     },
-    /// An end past 2^64 - 1, or heights of arenas that sum to more.
+    /// An end past 2^64 - 1, or heights of arenas whose sum is larger.
     #[error("an end past 2^64 - 1 (buffer {0:?})")]
     Overflow(Option<BufferId>),
-    /// An offset that is no multiple of the alignment.
+    /// An offset that is not a multiple of the alignment.
     #[error("buffer {0} is not aligned")]
     Misaligned(BufferId),
-    /// A pinned buffer elsewhere.
+    /// A pinned buffer at another offset.
     #[error("buffer {0} is not where it is pinned")]
     OffPin(BufferId),
     /// A hand-over that is not allowed.
@@ -42,20 +41,20 @@ pub enum Fault {
     /// Two buffers share an address at a step.
     #[error("buffers {first} and {second} overlap at step {step}")]
     Overlap {
-        /// The one of the lower id.
+        /// The one with the lower id.
         first: BufferId,
-        /// The other.
+        /// The other one.
         second: BufferId,
-        /// The first step at which they do.
+        /// The first step at which they overlap.
         step: u32,
     },
-    /// An arena that needs more than it has.
+    /// An arena that exceeds its capacity.
     #[error("arena {0} is over its capacity")]
     OverCapacity(ArenaId),
 }
 
 impl Fault {
-    /// The same short name as [`Violation::kind`](crate::Violation::kind).
+    /// A short name, equal to [`Violation::kind`](crate::Violation::kind).
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -75,7 +74,7 @@ impl Fault {
 ///
 /// # Errors
 ///
-/// One of the [`faults`] of a plan that is not.
+/// One of the [`faults`] of an invalid plan.
 pub fn oracle(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
     match faults(instance, plan).into_iter().next() {
         Some(fault) => Err(fault),
@@ -86,7 +85,7 @@ pub fn oracle(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
     }
 }
 
-/// Everything that is wrong with a plan; of each pair that overlaps, the first step.
+/// All faults of a plan; for each overlapping pair, its first step.
 #[must_use]
 pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
     let (expected, got) = (instance.len(), plan.offsets.len());
@@ -111,7 +110,7 @@ pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
     found
 }
 
-/// Of each arena, the highest end.
+/// The highest end in each arena.
 fn heights(instance: &Instance, plan: &Plan) -> Vec<u128> {
     let of = |arena| {
         let inside = instance.buffers().iter().zip(&plan.offsets).filter(|(b, _)| b.arena.index() == arena);
@@ -174,7 +173,7 @@ impl Judge<'_> {
             && !self.in_circle(input)
     }
 
-    /// Whether the place of a buffer is handed on until it comes back to it.
+    /// Whether the buffer's place is handed on in a circle back to it.
     fn in_circle(&self, id: BufferId) -> bool {
         let mut at = id;
         for _ in 0..self.instance.len() {
@@ -206,8 +205,8 @@ impl Judge<'_> {
         })
     }
 
-    /// The addresses that a buffer holds at a step. In a hand-over the output's lie inside the input's at
-    /// the output's first step, so there the input stands for both.
+    /// The addresses that a buffer holds at a step. At a hand-over's first step the output lies inside the input, so
+    /// the input stands for both.
     fn addresses(&self, id: BufferId, step: u32) -> Option<Range<u128>> {
         let buffer = self.instance.buffer(id);
         let takes_over = self.plan.in_place.iter().any(|pair| pair.output == id);
@@ -222,7 +221,7 @@ impl Judge<'_> {
     fn critical_steps(&self, id: BufferId) -> Vec<u32> {
         let buffer = self.instance.buffer(id);
         let start = buffer.live.start().get();
-        // The range holds `start`, so `start + 1` is at most its end and does not overflow.
+        // The range contains `start`, so `start + 1` is at most its end and does not overflow.
         let mut steps = vec![start, start + 1, buffer.live.end().get()];
         for pause in &buffer.pauses {
             steps.extend([pause.steps.start().get(), pause.steps.end().get()]);
@@ -231,7 +230,7 @@ impl Judge<'_> {
     }
 }
 
-/// The bytes of a buffer, relative to its offset, that are in use at a step.
+/// The bytes of a buffer in use at a step, relative to its offset.
 fn in_use(buffer: &Buffer, step: u32) -> Option<Range<u64>> {
     if step < buffer.live.start().get() || buffer.live.end().get() <= step {
         return None;

@@ -1,4 +1,4 @@
-//! Random instances and plans for property tests; everything shrinks towards few, small, plain buffers.
+//! Random instances and plans for property tests; every case shrinks towards few, small, plain buffers.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -11,15 +11,15 @@ use crate::{
     Pause, Plan,
 };
 
-/// The configuration of a property that many random cases are tried on: a quarter of them, or all where
-/// `PLANLAB_TEST_DEEP` is in the environment, as `just test-deep` has it.
+/// The configuration of a slow property test: runs a quarter of the cases, or all of them if the environment contains
+/// `PLANLAB_TEST_DEEP`, as under `just test-deep`.
 #[must_use]
 pub fn deep(cases: u32) -> Config {
     let part = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 4 };
     Config::with_cases(cases / part)
 }
 
-/// What random instances may hold. Default: at most 8 plain buffers of at most 16 bytes over 12 steps.
+/// The features of random instances. Default: at most 8 plain buffers of at most 16 bytes over 12 steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent features")]
 pub struct Shape {
@@ -79,7 +79,7 @@ impl Shape {
         self
     }
 
-    /// Live ranges lie in the steps from 0 to this; at least 1. Default: 12.
+    /// Live ranges lie between step 0 and this step; at least 1. Default: 12.
     #[must_use]
     pub fn with_max_steps(mut self, steps: u32) -> Self {
         self.max_steps = steps.max(1);
@@ -93,7 +93,7 @@ impl Shape {
         self
     }
 
-    /// Whether buffers may be pinned (always where some valid plan has them). Default: no.
+    /// Whether buffers may be pinned (always at the offsets of some valid plan). Default: no.
     #[must_use]
     pub fn with_pins(mut self, yes: bool) -> Self {
         self.pins = yes;
@@ -128,7 +128,7 @@ impl Shape {
         self
     }
 
-    /// Whether there may be up to three arenas and capacities (that some valid plan keeps). Default: no.
+    /// Whether there may be up to three arenas, and capacities that some valid plan keeps. Default: no.
     #[must_use]
     pub fn with_arenas(mut self, yes: bool) -> Self {
         self.arenas = yes;
@@ -143,23 +143,23 @@ impl Shape {
     }
 }
 
-/// Steps before a pause and in it, and two bytes of its window.
+/// Steps before the pause, steps in it, and the two ends of its window.
 type DraftPause = (u32, u32, Option<(u64, u64)>);
 
-/// What one buffer is made from.
+/// The random values that define one buffer.
 #[derive(Clone, Debug)]
 struct Draft {
     size: u64,
     steps: (u32, u32),
-    /// Begins at the last step of the buffer so many rows before.
+    /// Begins at the last step of the buffer this many rows earlier.
     follows: Option<usize>,
     align: u64,
     arena: u16,
     pinned: bool,
     pauses: Vec<DraftPause>,
-    /// A bit for each earlier row (modulo 8): whether it may be overwritten, if it can be.
+    /// One bit per earlier row (modulo 8): whether that row may be overwritten, if possible.
     overwrites: u8,
-    /// A bit for each earlier row (modulo 8): whether it is kept apart.
+    /// One bit per earlier row (modulo 8): whether to keep the two apart.
     apart: u8,
 }
 
@@ -284,7 +284,7 @@ fn has_bit(bits: u8, row: usize) -> bool {
     bits >> (row % 8) & 1 == 1
 }
 
-/// The pairs that can hand over, as far as the drafts say so.
+/// The pairs that can hand over and that the drafts select.
 fn permissions(buffers: &[Buffer], drafts: &[Draft]) -> Vec<InPlace> {
     let mut permissions = Vec::new();
     for (b, (output, draft)) in buffers.iter().zip(drafts).enumerate() {

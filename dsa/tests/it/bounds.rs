@@ -1,4 +1,4 @@
-//! Load and bounds against plain sums, and against the least height that brute force finds.
+//! Compares load and bounds with plain sums, and with the least height by brute force.
 
 use crate::common::{self, config};
 use planlab_dsa::testing::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const FILE: &str = "tests/bounds.regressions";
 
-/// Bytes in use at a step, buffer by buffer; `relaxed` leaves out the first step of what may overwrite.
+/// Bytes in use at a step, summed over buffers; `relaxed` omits the first step of a buffer that may overwrite another.
 fn in_use(instance: &Instance, arena: Option<ArenaId>, step: u32, relaxed: bool) -> u64 {
     let mut sum = 0;
     for (id, buffer) in instance.ids().zip(instance.buffers()) {
@@ -37,7 +37,7 @@ fn summed_load(instance: &Instance, relaxed: bool) -> Bytes {
     Bytes::new((0_u16..).map(ArenaId::new).zip(instance.arenas()).map(|(arena, _)| peak(arena)).sum())
 }
 
-/// Small enough for brute force, which shares the granularity of 1 with every offset.
+/// A shape small enough for brute force, which tries every offset at a granularity of 1.
 fn small(shape: Shape) -> Shape {
     shape.with_max_buffers(7).with_max_steps(8).with_max_size(6)
 }
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// No bound lies above the least height; what is pinned, aligned, handed over or paused included.
+/// No bound lies above the least height, with pins, alignments, hand-overs and pauses.
 fn check_bounds(instance: &Instance) -> Result<(), TestCaseError> {
     let bound = initial_bound(instance);
     let any = brute_force(instance);
@@ -115,7 +115,7 @@ proptest! {
     ) {
         let coarse = common::scale(&instance, factor);
         let least = brute_force(&coarse);
-        // A byte after all else has ended makes brute force try every offset; nothing else depends on it.
+        // One extra byte after all other buffers makes brute force try every offset and changes nothing else.
         let step = coarse.horizon().get();
         let fine = Instance::builder()
             .buffers(coarse.buffers().to_vec())

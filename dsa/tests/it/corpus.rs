@@ -1,4 +1,4 @@
-//! The corpus is what it says: every optimum is found again, every adversary still is one.
+//! Checks the corpus: searches find every optimum again, and every adversary still defeats its heuristic.
 
 use planlab_dsa::testing::{
     Case, brute_force, brute_force_without_hand_over, corpus, exhaustive, guillotine,
@@ -8,7 +8,7 @@ use planlab_dsa::{Bytes, Scope, initial_bound};
 #[path = "../../examples/make_testdata/greedy.rs"]
 mod greedy;
 
-/// Placements within which every optimum of a plain case is proved.
+/// Placements within which the search proves every optimum of a plain case.
 const NODES: u64 = 2_000_000;
 
 fn is_plain(case: &Case) -> bool {

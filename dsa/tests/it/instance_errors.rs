@@ -1,4 +1,4 @@
-//! What is refused before anybody plans, and in which words.
+//! The errors of invalid instances, and their messages.
 
 use crate::common::{apart, arena, buffer, pair, range};
 use planlab_dsa::{
@@ -38,7 +38,7 @@ fn sizes() {
     let align = Alignment::new(2).expect("positive");
     let error = refused(of([buffer(half, 0, 1), buffer(half - 1, 2, 3).with_align(align)]));
     assert_eq!(error, InstanceError::TotalOverflow { buffer: id(1) });
-    // A buffer above the highest pin must fit, too.
+    // A buffer above the highest pin must fit as well.
     let error = refused(of([pinned(1, 0, 1, half), buffer(half - 2, 2, 3)]));
     assert_eq!(error, InstanceError::TotalOverflow { buffer: id(1) });
 }
@@ -191,7 +191,7 @@ fn counts_that_ids_cannot_number() {
     );
     let error = refused(Instance::builder().arenas(many(1 << 16)));
     assert_eq!(error, InstanceError::TooManyArenas { count: 65_536 });
-    // 2^32 buffers are more than a test can hold, so only the words are looked at.
+    // A test cannot hold 2^32 buffers, so only the message is checked.
     let words = InstanceError::TooMany { count: 1 << 32 }.to_string();
     assert_eq!(words, "4294967296 buffers are more than an instance can hold (4294967295)");
 }

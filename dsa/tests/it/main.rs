@@ -1,4 +1,4 @@
-//! The contract, the verifier and the bounds, from outside.
+//! Tests the contract, the verifier and the bounds from outside the crate.
 
 mod bounds;
 mod common;

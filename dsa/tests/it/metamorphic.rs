@@ -1,4 +1,4 @@
-//! What must not change when buffers are renamed, time runs backwards, sizes grow or steps shift.
+//! Renaming buffers, reversing time, scaling sizes and shifting steps keep the results.
 
 use crate::common::{config, relabel, relabel_plan, reverse, scale, scale_plan, shift};
 use planlab_dsa::testing::{Shape, brute_force, instances, plans};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const FILE: &str = "tests/metamorphic.regressions";
 
-/// The place of the alignment bound among the measures.
+/// The index of the alignment bound among the measures.
 const ALIGNMENT: usize = 3;
 
 /// Loads and bounds, in bytes.
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(other.granularity(), instance.granularity());
         if plan.offsets.len() == instance.len() {
             let renamed = relabel_plan(&plan, &order);
-            // Which broken rule is met first may depend on the order of the buffers.
+            // The order of the buffers may determine which broken rule is reported first.
             prop_assert_eq!(verdict(&other, &renamed).ok(), verdict(&instance, &plan).ok());
         }
     }
@@ -73,7 +73,7 @@ proptest! {
         let other = scale(&instance, factor);
         let (mut expected, mut scaled) = (measures(&instance).map(|m| m.map(|b| b * factor)), measures(&other));
         if expected[ALIGNMENT].is_none() {
-            // Once every size is a multiple of the factor, so is every alignment: it repeats the load.
+            // Once every size is a multiple of the factor, so is every alignment: the bound repeats the load.
             (expected[ALIGNMENT], scaled[ALIGNMENT]) = (None, None);
         }
         prop_assert_eq!(scaled, expected);

@@ -1,4 +1,4 @@
-//! The random instances and plans reach everything that they are there to reach.
+//! The random instances and plans cover every feature that they should.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn samples(shape: Shape, count: usize) -> Vec<Instance> {
     (0..count).map(|_| strategy.new_tree(&mut runner).expect("no rejects").current()).collect()
 }
 
-/// How many of the instances have each feature.
+/// The number of instances with each feature.
 fn features(instances: &[Instance]) -> BTreeMap<&'static str, usize> {
     let any = |has: &dyn Fn(&Instance) -> bool| instances.iter().filter(|instance| has(instance)).count();
     let buffers = |has: fn(&planlab_dsa::Buffer) -> bool| any(&move |i| i.buffers().iter().any(has));

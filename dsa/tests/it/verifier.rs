@@ -1,4 +1,4 @@
-//! The verifier says what the oracle says, on valid, nearly valid and arbitrary plans.
+//! The verifier agrees with the oracle on valid, nearly valid and arbitrary plans.
 
 use crate::common::config;
 use planlab_dsa::testing::{Fault, Shape, faults, instances, oracle, plans};
@@ -14,7 +14,7 @@ fn with_plan(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
     })
 }
 
-/// Whether the oracle finds what the verifier speaks of.
+/// Whether the oracle reports the same fault as the verifier.
 fn is_found(violation: &Violation, faults: &[Fault]) -> bool {
     faults.iter().any(|fault| match (violation, fault) {
         (Violation::WrongCount { expected, got }, Fault::Count { expected: e, got: g }) => {
@@ -48,7 +48,7 @@ fn agrees(instance: &Instance, plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Of all overlaps the verifier names one at the earliest step, and steps and addresses that both hold.
+/// Among all overlaps the verifier reports one at the earliest step, with steps and addresses that both buffers use.
 fn names_the_earliest(instance: &Instance, plan: &Plan) -> Result<(), TestCaseError> {
     let Err(Violation::Overlap { first, second, steps, bytes }) = instance.verify(plan.clone()) else {
         return Ok(());

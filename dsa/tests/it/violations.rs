@@ -1,4 +1,4 @@
-//! What the verifier says of each kind of wrong plan: which buffers, which steps, in which words.
+//! The verifier's report on each kind of invalid plan: buffers, steps and message.
 
 use crate::common::{apart, arena, buffer, offsets, pair, range};
 use planlab_dsa::{
@@ -9,7 +9,7 @@ fn build(builder: InstanceBuilder) -> Instance {
     builder.build().expect("valid")
 }
 
-/// The violation's kind, buffers, steps and words.
+/// The violation's kind, buffers, steps and message.
 fn verdict(instance: &Instance, plan: Plan) -> (&'static str, Vec<u32>, Option<(u32, u32)>, String) {
     let violation = instance.verify(plan).expect_err("the plan is wrong");
     let buffers = violation.buffers().into_iter().map(BufferId::get).collect();
@@ -62,7 +62,7 @@ fn overlaps_name_the_steps_and_addresses_that_are_shared() {
     let instance = build(Instance::builder().buffers([buffer(8, 0, 5), buffer(6, 3, 9), buffer(4, 4, 6)]));
     let words = "buffers 0 and 1 overlap at steps [3, 5), addresses [6, 8)".to_owned();
     assert_eq!(verdict(&instance, offsets(&[0, 6, 20])), ("overlap", vec![0, 1], Some((3, 5)), words));
-    // The overlap at step 3 is named before the one at step 4.
+    // The verifier reports the overlap at step 3 before the one at step 4.
     assert_eq!(verdict(&instance, offsets(&[0, 2, 2])).1, [0, 1]);
     assert_eq!(verdict(&instance, offsets(&[0, 20, 7])).2, Some((4, 5)));
     assert_eq!(verdict(&instance, offsets(&[0, 8, 8])).2, Some((4, 6)));
@@ -147,7 +147,7 @@ fn the_hand_over_covers_one_step_only() {
     let plan = |third| Plan { in_place: vec![pair(0, 1)], ..offsets(&[0, 0, third]) };
     assert!(instance.verify(plan(8)).is_ok());
     assert_eq!(verdict(&instance, plan(0)).2, Some((2, 3)));
-    // Without saying so, nothing is handed over.
+    // A hand-over that the plan does not list is an overlap.
     assert_eq!(verdict(&instance, offsets(&[0, 0, 8])).2, Some((1, 2)));
 }
 

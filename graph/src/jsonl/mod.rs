@@ -5,18 +5,18 @@
 //! {"op":"relu","name":"r1","reads":["x"],"writes":[{"tensor":"y","bytes":64}],"inplace":[["x","y"]]}
 //! ```
 //!
-//! The header lists the inputs (tensors that no operation makes). Where a tensor is mentioned first, in the header
-//! or in `writes`, it has its size in `bytes`. Later mentions may leave out its fields, repeat them or add others;
-//! a mention that contradicts an earlier one is an error. `"output":true` keeps a tensor to the end, and
-//! `"external":true` leaves its memory to the caller. `"alias":"x","at":16` places a tensor in the storage of
-//! another, from byte 16 of it (without `at`: 0). `workspace` (bytes), `flops`, `seconds` and `stream` (a number)
-//! are optional.
+//! The header lists the inputs (tensors that no operation makes). The first mention of a tensor, in the header or in
+//! `writes`, gives its size in `bytes`. Later mentions may leave out its fields, repeat them or add others; a mention
+//! that contradicts an earlier one is an error. `"output":true` keeps a tensor to the end, and `"external":true` leaves
+//! its memory to the caller.
+//! `"alias":"x","at":16` places a tensor in the storage of another, from its byte 16 (without `at`: 0). `workspace`
+//! (bytes), `flops`, `seconds` and `stream` (a number) are optional.
 //!
-//! With `"order":"any"` in the header, operations may come in any order and are sorted as by
+//! With `"order":"any"` in the header, operations may come in any order. They are sorted like in
 //! [`GraphBuilder::build_in_any_order`](crate::GraphBuilder::build_in_any_order).
 //!
-//! Tensors are numbered as they are written: first the inputs, as the file mentions them, then the others as
-//! operations make them. So a graph that is read, written and read again is the same.
+//! Tensors are numbered in the order of writing: first the inputs, as the file mentions them, then the others, as
+//! operations make them. So a graph stays the same if it is read, written and read again.
 
 mod read;
 mod write;

@@ -8,12 +8,12 @@ use planlab_files::FormatError;
 use super::{Header, RawOperation, RawTensor, Turns};
 use crate::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, TensorId};
 
-/// Reads a graph. Errors call the file `file`.
+/// Reads a graph. Errors name the file `file`.
 ///
 /// # Errors
 ///
-/// [`FormatError`] with the line: text that is not JSON, an unknown field, a tensor without a size, mentions of a
-/// tensor that contradict each other, or a rule of [`Graph`] that is broken.
+/// [`FormatError`] with the line: invalid JSON, an unknown field, a tensor without a size, contradictory mentions of a
+/// tensor, or a broken rule of [`Graph`].
 pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     let at = |line: u64, reason: String| FormatError::new(file, line, reason);
     let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());
@@ -77,7 +77,7 @@ fn in_order_of_files(graph: Graph) -> Graph {
     graph.build().expect("other numbers break no rule")
 }
 
-/// What a file says about a field, and on which line it first does.
+/// The value of a field in the file, and the line that gives it first.
 type Said<T> = Option<(u64, T)>;
 
 /// A tensor of the file.
@@ -95,7 +95,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// Adds what another mention says.
+    /// Adds the fields of another mention.
     fn merge(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
         let name = &self.name;
         merge(name, "bytes", &mut Some((self.line, self.bytes)), line, raw.bytes.as_ref())?;
@@ -108,7 +108,7 @@ impl Declared {
     }
 }
 
-/// What is wrong with the JSON of a line. Its line is always 1; the file's is told beside it.
+/// The error in the JSON of a line. Its own line number is always 1, so the file's is reported separately.
 fn reason(error: &serde_json::Error) -> String {
     let words = "a whole number from 0 to 2^64 - 1";
     error
@@ -136,7 +136,7 @@ fn merge<T: Clone + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// What has been read, and on which lines.
+/// The parts read so far, with their lines.
 #[derive(Default)]
 struct Reader {
     ids: BTreeMap<String, TensorId>,
@@ -159,7 +159,7 @@ impl Reader {
         Ok(header.order)
     }
 
-    /// Reads an operation, and enters the tensors that it writes.
+    /// Reads an operation, and adds the tensors that it writes.
     fn declare(&mut self, line: u64, text: &str) -> Result<RawOperation, String> {
         let raw: RawOperation =
             serde_json::from_str(text).map_err(|error| format!("not an operation: {}", reason(&error)))?;

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::{Header, RawOperation, RawTensor, Turns};
 use crate::{Graph, Tensor, TensorId};
 
-/// Writes a graph. The number of a tensor is appended to its name if it has none or shares it with another tensor.
+/// Writes a graph. If a tensor has no name or shares it with another tensor, its number is appended.
 ///
 /// # Panics
 ///
-/// Never: JSON has a form for all parts, since the numbers of a graph are finite.
+/// Never: the numbers of a graph are finite, so every part has a JSON form.
 #[must_use]
 pub fn write_jsonl(graph: &Graph) -> String {
     let names = names(graph);
@@ -56,7 +56,7 @@ fn json(value: &impl Serialize) -> String {
     line
 }
 
-/// A name for each tensor; no two are the same.
+/// Unique names for all tensors.
 pub(super) fn names(graph: &Graph) -> Vec<String> {
     let mut times = BTreeMap::<&str, u32>::new();
     graph.tensors().iter().for_each(|tensor| *times.entry(&tensor.name).or_default() += 1);

@@ -1,4 +1,4 @@
-//! Bounds on the time of an iteration: which schedules each is about, and how it was had.
+//! Bounds on the time of an iteration, each with its scope and its evidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,38 +6,38 @@ use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::scheduler::Verified;
 use crate::schedule::training_net::FunctionKind;
 
-/// Relative difference below which two times are the same: sums of seconds in another order.
+/// Relative difference below which two times count as equal: sums of seconds in another order.
 const SAME: f64 = 1e-9;
 
-/// Which schedules a bound is about.
+/// The schedules that a bound covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleScope {
-    /// All.
+    /// All schedules.
     Any,
-    /// Those that copy nothing in before the forward pass is over, and leave it with nothing on the device but inputs of
-    /// the net and maps that some backward pass reads: each such map is kept, swapped or recomputed.
+    /// Schedules that copy nothing in during the forward pass. At its end, the device contains only inputs of the net
+    /// and maps that some backward pass reads: each such map is kept, swapped or recomputed.
     Classes,
 }
 
-/// How a bound was had.
+/// How a bound was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleEvidence {
     /// Every pass of every function runs once.
     Compute,
-    /// A linear relaxation of what is kept, swapped and recomputed.
+    /// A linear relaxation of the choice to keep, swap or recompute.
     Lp,
 }
 
-/// A proven bound: no schedule of the scope takes less.
+/// A proven lower bound on the time of every schedule in the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleBound {
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// For which schedules.
+    /// The schedules that it covers.
     pub scope: ScheduleScope,
-    /// How it was had.
+    /// How it was obtained.
     pub evidence: ScheduleEvidence,
 }
 
@@ -64,20 +64,20 @@ impl ScheduleEvidence {
 }
 
 impl ScheduleBound {
-    /// Whether a schedule shows that the bound is false.
+    /// Whether a schedule refutes the bound.
     #[must_use]
     pub fn is_refuted_by(&self, schedule: &Verified) -> bool {
         self.scope <= schedule.scope() && schedule.seconds() < self.seconds * (1.0 - SAME)
     }
 
-    /// Whether the bound shows that no schedule at all is faster than this one.
+    /// Whether the bound proves that no schedule is faster than this one.
     #[must_use]
     pub fn proves(&self, schedule: &Verified) -> bool {
-        // Only a bound on all schedules shows that none is faster.
+        // Only a bound on all schedules proves that none is faster.
         self.scope == ScheduleScope::Any && schedule.seconds() <= self.seconds * (1.0 + SAME)
     }
 
-    /// The best of some bounds that holds for a schedule; without one, for any schedule.
+    /// The best of these bounds that covers a schedule; without a schedule, the best that covers every schedule.
     #[must_use]
     pub fn best_of(bounds: &[Self], schedule: Option<&Verified>) -> Option<Self> {
         let scope = schedule.map_or(ScheduleScope::Any, Verified::scope);
@@ -86,8 +86,8 @@ impl ScheduleBound {
     }
 }
 
-/// The time of every pass of every function, once, and of every sum of gradients: one less than a map has uses. No
-/// schedule takes less.
+/// The time of every pass of every function, once, and of every sum of gradients: one sum fewer than a map has uses. A
+/// lower bound for every schedule.
 #[must_use]
 pub fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
     let (net, times) = (&problem.net, &problem.times);

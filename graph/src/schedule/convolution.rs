@@ -1,7 +1,7 @@
-//! A limit on the workspace of convolutions: which algorithm each can afford, and what that does to times and memory.
+//! A limit on the workspace of convolutions: which algorithm each can afford, and the effect on times and memory.
 //!
-//! A convolution whose output has Y bytes may take kappa * Y bytes of workspace. Of the algorithms that stay within, it
-//! uses the fastest. X are the bytes of its input, k the extents of its kernel:
+//! A convolution whose output has Y bytes may take kappa * Y bytes of workspace. It uses the fastest algorithm within
+//! that limit. X is the size of its input in bytes, k the extents of its kernel:
 //!
 //! | algorithm | for | time | workspace in bytes |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | implicit GEMM with indices computed before | all | 1 | 4 bytes for each element of the kernel at each position |
 //! | implicit GEMM | all | 1.25 | 0 |
 //!
-//! **The factors are invented.** They order the algorithms as libraries do, but nobody measured them. Whatever is computed
-//! from them bears that label: it is part of the machine's name.
+//! **The factors are invented.** They rank the algorithms as libraries do, but nobody measured them. The machine's name
+//! marks every result that is computed from them.
 //!
 //! # References
 //!
@@ -25,7 +25,7 @@
 //!
 //! # Deviations from the claims
 //!
-//! - The claims name the forward pass. Here the backward pass of a convolution has the factor of its forward pass.
+//! - The claims concern the forward pass. Here the backward pass of a convolution has the same factor.
 //! - All convolutions share one workspace, the largest, which is reserved throughout.
 
 use planlab_dsa::Bytes;
@@ -33,7 +33,7 @@ use planlab_dsa::Bytes;
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::training_net::{FunctionId, FunctionKind, NetError, TrainingNet};
 
-/// Bytes of an index.
+/// Bytes per index.
 const INDEX: u64 = 4;
 
 /// The window that a convolution moves over its input.
@@ -43,31 +43,31 @@ pub struct Kernel {
     pub extents: Vec<u64>,
     /// Its stride along each spatial axis.
     pub strides: Vec<u64>,
-    /// How many positions it takes in one image.
+    /// The number of its positions in one image.
     pub positions: u64,
 }
 
-/// How a convolution is computed.
+/// An algorithm for convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolutionAlgorithm {
-    /// Winograd's minimal filtering, its transforms as kernels of their own.
+    /// Winograd's minimal filtering, with transforms as separate kernels.
     Winograd,
     /// A product of Fourier transforms.
     Fft,
-    /// A matrix product whose indices are computed before.
+    /// A matrix product with precomputed indices.
     PrecomputedGemm,
     /// A matrix product.
     ImplicitGemm,
 }
 
-/// What a convolution does under a limit.
+/// The choice for a convolution under a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvolutionChoice {
     /// The convolution.
     pub function: FunctionId,
-    /// How it is computed.
+    /// The algorithm.
     pub algorithm: ConvolutionAlgorithm,
-    /// The workspace that this takes.
+    /// The workspace of the algorithm.
     pub workspace: Bytes,
 }
 
@@ -78,16 +78,16 @@ pub enum WorkspaceLimitError {
     /// A factor that is negative, infinite or not a number.
     #[error("a workspace limit of {0} times the output")]
     BadFactor(f64),
-    /// A convolution of which nobody has said how large its kernel is.
+    /// A convolution with an unknown kernel.
     #[error("the kernel of convolution `{0}` is not known")]
     NoKernel(String),
 }
 
 impl ConvolutionAlgorithm {
-    /// All, the fastest first.
+    /// All algorithms, fastest first.
     pub const ALL: [Self; 4] = [Self::Winograd, Self::Fft, Self::PrecomputedGemm, Self::ImplicitGemm];
 
-    /// The time that it takes, over that of [`Self::PrecomputedGemm`]: an invented factor.
+    /// The algorithm's time divided by that of [`Self::PrecomputedGemm`]: an invented factor.
     #[must_use]
     pub const fn time_factor(self) -> f64 {
         match self {
@@ -98,8 +98,8 @@ impl ConvolutionAlgorithm {
         }
     }
 
-    /// The workspace in bytes for a kernel, with an input and an output of so many bytes together; `None` if it does not
-    /// compute such a convolution. A figure of the model, as the time factors are.
+    /// The workspace in bytes for a kernel, if input and output together have `maps` bytes; `None` if the algorithm
+    /// does not support the kernel. A figure of the model, like the time factors.
     #[must_use]
     pub fn workspace(self, kernel: &Kernel, maps: Bytes) -> Option<Bytes> {
         let maps = maps.get();
@@ -120,7 +120,7 @@ impl ConvolutionAlgorithm {
 }
 
 impl TrainingNet {
-    /// The kernel of a function; `None` where it is not known, and for what is no convolution.
+    /// The kernel of a function; `None` if it is unknown or the function is not a convolution.
     ///
     /// # Panics
     ///
@@ -131,12 +131,12 @@ impl TrainingNet {
         self.kernels.get(&id)
     }
 
-    /// The same with the kernels of some convolutions.
+    /// Sets the kernels of some convolutions.
     ///
     /// # Errors
     ///
-    /// [`NetError::BadKernel`] for a kernel without extents, with other strides than extents or a 0 among them, and for
-    /// that of a function that is no convolution.
+    /// [`NetError::BadKernel`] for a kernel without extents, with a different number of strides or a 0 among the
+    /// numbers, and for the kernel of a function that is not a convolution.
     ///
     /// # Panics
     ///
@@ -161,11 +161,12 @@ impl TrainingNet {
 }
 
 impl SchedulingProblem {
-    /// What each convolution does with a workspace of at most `factor` times its output, in the order of the functions.
+    /// The choice of each convolution with a workspace of at most `factor` times its output, in the order of the
+    /// functions.
     ///
     /// # Errors
     ///
-    /// [`WorkspaceLimitError`] for a factor that is no limit, and for a convolution without a [kernel](Kernel).
+    /// [`WorkspaceLimitError`] for an invalid factor, and for a convolution without a [kernel](Kernel).
     pub fn convolution_algorithms(&self, factor: f64) -> Result<Vec<ConvolutionChoice>, WorkspaceLimitError> {
         if !factor.is_finite() || factor < 0.0 {
             return Err(WorkspaceLimitError::BadFactor(factor));
@@ -195,9 +196,9 @@ impl SchedulingProblem {
         Ok(affordable.into_iter().next().unwrap_or(without))
     }
 
-    /// The same problem with a workspace of at most `factor` times the output for each convolution: other times of
-    /// convolutions, another workspace of the machine, and the machine's name says so. The times of this problem are taken
-    /// for those of [`ConvolutionAlgorithm::PrecomputedGemm`].
+    /// Limits the workspace of each convolution to `factor` times its output. This changes the times of convolutions,
+    /// the workspace of the machine, and the machine's name. The current times count as those of
+    /// [`ConvolutionAlgorithm::PrecomputedGemm`].
     ///
     /// ```
     /// use planlab_dsa::Bytes;
@@ -224,7 +225,7 @@ impl SchedulingProblem {
     ///
     /// # Errors
     ///
-    /// As [`SchedulingProblem::convolution_algorithms`].
+    /// Like [`SchedulingProblem::convolution_algorithms`].
     pub fn with_workspace_limit(&self, factor: f64) -> Result<Self, WorkspaceLimitError> {
         let choices = self.convolution_algorithms(factor)?;
         let mut limited = self.clone();
@@ -277,7 +278,7 @@ mod tests {
             let choices = problem.convolution_algorithms(factor).expect("a limit");
             choices.iter().map(|choice| (choice.algorithm, choice.workspace.get())).collect::<Vec<_>>()
         };
-        // Limits of 5120 bytes; Winograd takes 4 * 320 and FFT 8 * 512 of them.
+        // Limits of 5120 bytes; Winograd takes 4 * 320 of them and FFT 8 * 512.
         assert_eq!(chosen(20.0), [(Winograd, 1280), (Fft, 4096)]);
         // 1280 is exactly five times the output.
         assert_eq!(chosen(5.0), [(Winograd, 1280), (PrecomputedGemm, 100)]);

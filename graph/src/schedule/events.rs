@@ -1,4 +1,4 @@
-//! A schedule as data: what runs on which engine, what each event waits for, and where every buffer lies.
+//! A schedule as data: the events of each engine, the events that each waits for, and the place of every buffer.
 //!
 //! ```text
 //!  copy out            [ conv1 ][ conv2 ]
@@ -6,19 +6,19 @@
 //!  copy in                         [ conv2 ][ conv1 ]
 //! ```
 //!
-//! Each engine runs its events one after another, in their order. An event starts once the event before it on its engine is
-//! complete and each engine has completed as many events as [`Event::waits`] says. A buffer is written by one event (or
-//! is there from the start), and is taken from the start of that event to the completion of the event that frees it.
+//! Each engine runs its events one after another, in order. An event starts once the previous event on its engine is
+//! complete and each engine has completed the number of events in [`Event::waits`]. A buffer is written by one event
+//! (or exists from the start). It is taken from the start of that event to the completion of the event that frees it.
 //!
-//! A scheduler's *draft* says what each event needs, and has no offsets; what an event waits for beyond that is memory.
-//! [`Schedule::place`] makes a *placed* schedule of it, in which everything that an event waits for is written down, so
-//! that it is right whatever the events' times are.
+//! A scheduler makes a *draft*: it lists the needs of each event, but has no offsets; any further waiting depends on
+//! memory. [`Schedule::place`] turns it into a *placed* schedule, which lists everything that an event waits for. A
+//! placed schedule is correct whatever the times of its events are.
 
 use planlab_dsa::{BufferId, Bytes, Offset};
 
 use crate::schedule::training_net::{FunctionId, MapId};
 
-/// What runs events, one after another.
+/// A unit that runs events one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// Functions and sums of gradients.
@@ -30,7 +30,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All three.
+    /// All engines.
     pub const ALL: [Self; 3] = [Self::Compute, Self::Out, Self::In];
 
     /// 0, 1 or 2, in the order of [`Engine::ALL`].
@@ -50,28 +50,28 @@ impl Engine {
     }
 }
 
-/// How many events of each engine have to be complete, in the order of [`Engine::ALL`].
+/// For each engine, in the order of [`Engine::ALL`], the number of events that have to be complete.
 pub type Completions = [u32; 3];
 
-/// What an event does.
+/// The work of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// A function's forward pass.
     Forward(FunctionId),
-    /// The same again, after its output was dropped.
+    /// The same pass again, after its output was dropped.
     Recompute(FunctionId),
-    /// A function's backward pass: from the gradient of its output, those of its inputs.
+    /// A function's backward pass: computes the gradients of its inputs from that of its output.
     Backward(FunctionId),
-    /// The sum of two parts of a map's gradient, into a third buffer.
+    /// Adds two parts of a map's gradient into a third buffer.
     Accumulate(MapId),
-    /// A map to the host.
+    /// Copies a map to the host.
     CopyOut(MapId),
-    /// A map from the host.
+    /// Copies a map from the host.
     CopyIn(MapId),
 }
 
 impl Task {
-    /// The engine that can do it.
+    /// The engine for this task.
     #[must_use]
     pub const fn engine(self) -> Engine {
         match self {
@@ -84,35 +84,35 @@ impl Task {
     }
 }
 
-/// Something that an engine does.
+/// One piece of work of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What it does.
+    /// The task.
     pub task: Task,
-    /// What has to be complete before it starts, wherever its buffers lie.
+    /// The events that have to be complete before it starts, wherever its buffers lie.
     pub after: Completions,
-    /// What has to be complete besides, so that what it writes has its addresses to itself. Zeros in a draft.
+    /// The further events that have to be complete so that the addresses it writes are free. Zeros in a draft.
     pub room: Completions,
-    /// The compute event, by its place, that has to have *started* before it starts.
+    /// The index of a compute event that has to have *started* before it starts.
     pub with: Option<u32>,
-    /// How long it takes.
+    /// Its duration in seconds.
     pub seconds: f64,
-    /// What it reads.
+    /// The buffers that it reads.
     pub reads: Vec<BufferId>,
-    /// What it writes; taken from its start on.
+    /// The buffers that it writes; taken from its start on.
     pub writes: Vec<BufferId>,
-    /// What is free once it is complete.
+    /// The buffers that are free once it is complete.
     pub frees: Vec<BufferId>,
 }
 
 impl Event {
-    /// All that has to be complete before it starts.
+    /// All events that have to be complete before it starts.
     #[must_use]
     pub fn waits(&self) -> Completions {
         [0, 1, 2].map(|engine| self.after[engine].max(self.room[engine]))
     }
 
-    /// An event of `seconds` that waits for nothing and touches no buffer.
+    /// An event of `seconds` that waits for nothing and uses no buffer.
     #[must_use]
     pub const fn new(task: Task, seconds: f64) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Event {
     }
 }
 
-/// What a buffer is said to hold. The validator works out for itself what it does hold.
+/// The declared content of a buffer. The validator derives the actual content itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
     /// A feature map.
@@ -140,36 +140,36 @@ pub enum Content {
 /// Memory on the device that holds one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledBuffer {
-    /// What it holds.
+    /// Its content.
     pub content: Content,
-    /// Which buffer of this content it is, counted from 0.
+    /// The index of this buffer among those with the same content, from 0.
     pub version: u32,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: Bytes,
-    /// Where it lies; `None` in a draft. The first [`Schedule::base`] bytes are reserved.
+    /// Its offset; `None` in a draft. The first [`Schedule::base`] bytes are reserved.
     pub offset: Option<Offset>,
 }
 
 /// A schedule of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
-    /// Who made it.
+    /// The scheduler that made it.
     pub scheduler: String,
-    /// For which net.
+    /// The net.
     pub net: String,
-    /// At which batch; `None` if nobody has said.
+    /// The batch; `None` if unknown.
     pub batch: Option<u64>,
-    /// For which machine.
+    /// The machine.
     pub machine: String,
-    /// Bytes at the bottom of the memory that are taken throughout.
+    /// Bytes at the bottom of the memory that are always taken.
     pub base: Bytes,
-    /// What it is said to take, from the start to the last completion; `None` in a draft.
+    /// The declared time from the start to the last completion; `None` in a draft.
     pub seconds: Option<f64>,
-    /// By id.
+    /// The buffers, by id.
     pub buffers: Vec<ScheduledBuffer>,
-    /// What is on the device from the start: inputs of the net.
+    /// The buffers on the device from the start: inputs of the net.
     pub resident: Vec<BufferId>,
-    /// By engine, in the order of [`Engine::ALL`]: what it does, in this order.
+    /// The events of each engine in order; engines are in the order of [`Engine::ALL`].
     pub events: [Vec<Event>; 3],
 }
 
@@ -184,7 +184,7 @@ impl Schedule {
     ///
     /// # Panics
     ///
-    /// If there is none of that id.
+    /// If there is no buffer with that id.
     #[must_use]
     pub fn buffer(&self, id: BufferId) -> &ScheduledBuffer {
         &self.buffers[id.index()]
@@ -196,7 +196,7 @@ impl Schedule {
         BufferId::from_index(self.buffers.len() - 1)
     }
 
-    /// The memory that the offsets need, the base included; `None` if some buffer has no offset, or one past 2^64.
+    /// The memory that the offsets need, base included; `None` if a buffer has no offset, or ends past 2^64.
     #[must_use]
     pub fn height(&self) -> Option<Bytes> {
         let mut height = self.base.get();
@@ -206,8 +206,8 @@ impl Schedule {
         Some(Bytes::new(height))
     }
 
-    /// The same events with other times, and so without a claim: how a schedule runs where the machine is not as
-    /// expected. A placed one stays right.
+    /// The same events with other times, and so without a declared time: how a schedule runs on an unexpected machine.
+    /// A placed schedule stays correct.
     #[must_use]
     pub fn with_times(mut self, mut seconds: impl FnMut(&Event) -> f64) -> Self {
         for event in self.events.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! Schedule JSON Lines: a header object, then one object for each buffer, then one for each event.
+//! Schedule JSON Lines: a header object, then one object per buffer, then one per event.
 //!
 //! ```text
 //! {"planlab":"schedule","version":1,"scheduler":"pooch/retain","net":"resnet50","batch":512,"machine":"x86-pcie3","base":8000000,"seconds":1.5,"resident":[0]}
@@ -7,11 +7,13 @@
 //! {"engine":"compute","task":"forward","of":0,"after":[0,0,0],"seconds":0.25,"reads":[0],"writes":[1],"frees":[]}
 //! ```
 //!
-//! Buffers are numbered in the order of the file, from 0. The events of one engine stand in their order; those of
-//! different engines may be mixed. `task` is `forward`, `recompute`, `backward` (`of` is a function), `accumulate`,
-//! `copy-out` or `copy-in` (`of` is a map). `after` counts completions of `compute`, `out` and `in`; so does `room`, which is
-//! there where an event waits for addresses, and `with` is a compute event that has to have started. A draft has no
-//! `seconds` in its header, no `offset` and no `room`. Without `batch` nobody knows for which batch the schedule is.
+//! Buffers are numbered in the order of the file, from 0. The events of one engine are in order; those of different
+//! engines may be mixed. `task` is `forward`, `recompute`, `backward` (`of` is a function), `accumulate`, `copy-out` or
+//! `copy-in` (`of` is a map).
+//!
+//! `after` counts completions of `compute`, `out` and `in`. So does `room`, which is present if an event waits for
+//! addresses. `with` is a compute event that has to have started. A draft has no `seconds` in its header, no `offset`
+//! and no `room`. Without `batch`, the schedule's batch is unknown.
 
 use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_files::FormatError;
@@ -88,13 +90,13 @@ fn numbers(ids: &[BufferId]) -> Vec<u32> {
 }
 
 impl Schedule {
-    /// Reads a schedule. `file` is what errors call it. What is read is well-formed, not yet right: see
+    /// Reads a schedule. Errors name the file `file`. The result is well-formed, but not checked: see
     /// [`validate`](crate::validate).
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the line: not JSON, a field that is missing or not known, a buffer out of turn or unknown, an
-    /// event on an engine that cannot do its task, a time that is none.
+    /// [`FormatError`] with the line: invalid JSON, a missing or unknown field, an unknown buffer or one out of order,
+    /// an event on an engine that cannot do its task, an invalid time.
     pub fn read_jsonl(file: &str, text: &str) -> Result<Self, FormatError> {
         let at = |line: u64, reason: String| FormatError::new(file, line, reason);
         let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());
@@ -177,7 +179,7 @@ impl Schedule {
         }
     }
 
-    /// Writes a schedule, so that [`Schedule::read_jsonl`] reads the same.
+    /// Writes a schedule in the form that [`Schedule::read_jsonl`] reads.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
         let header = Header {
@@ -216,7 +218,7 @@ fn read_header(text: &str) -> Result<Schedule, String> {
     })
 }
 
-/// The header of a file of this kind, in version 1. What kind a file is of is said before what is wrong with its fields.
+/// The header of a file of this kind, in version 1. A wrong kind is reported before errors in the fields.
 pub(super) fn header<H: DeserializeOwned>(text: &str, kind: &str) -> Result<H, String> {
     #[derive(Deserialize)]
     struct Kind {
@@ -232,7 +234,7 @@ pub(super) fn header<H: DeserializeOwned>(text: &str, kind: &str) -> Result<H, S
 }
 
 pub(super) fn line(object: &impl Serialize) -> String {
-    // Numbers, texts and lists of them always have a form in JSON.
+    // Numbers, strings and lists of them always have a JSON form.
     serde_json::to_string(object).map_or_else(|_| String::new(), |text| text + "\n")
 }
 

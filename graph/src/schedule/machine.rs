@@ -32,10 +32,9 @@ use toml::Spanned;
 
 use crate::schedule::training_net::{TrainingNet, Work};
 
-/// A machine that trains: an accelerator with memory of its own, and a link to the host with an engine in each
-/// direction.
+/// A machine for training: an accelerator with its own memory, and a link to the host with an engine in each direction.
 ///
-/// The rates are what a program gets, not what the data sheet says.
+/// The rates are what a program achieves, not those of the data sheet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// The key: `x86-pcie3`.
@@ -50,23 +49,23 @@ pub struct Machine {
     pub memory: f64,
     /// Seconds to launch a kernel.
     pub launch: f64,
-    /// Device memory that a program may use, the base included.
+    /// Device memory that a program may use, base included.
     pub capacity: Bytes,
-    /// Bytes that each parameter takes for the whole iteration: its value, its gradient, the optimiser's state.
+    /// Bytes that each parameter occupies for the whole iteration: its value, its gradient, the optimiser's state.
     pub bytes_per_parameter: u64,
-    /// Bytes reserved beside the parameters: the workspace of convolutions.
+    /// Bytes reserved in addition to the parameters: the workspace of convolutions.
     pub workspace: Bytes,
-    /// How many times as long a pass of a convolution takes at each doubling of the batch above 128, beyond what the
-    /// roofline says: a fixed workspace limit forces slower algorithms on large batches. 1 where nothing is known.
+    /// The factor on a convolution's time at each doubling of the batch above 128, in addition to the roofline: a fixed
+    /// workspace limit forces slower algorithms on large batches. 1 if unknown.
     pub large_batch_slowdown: f64,
 }
 
-/// Of the peak rates of arithmetic and of memory, what the functions of a net reach on a V100: fitted once, to no net
-/// and no function in particular.
+/// The share of the peak rates of arithmetic and memory that a net's functions reach on a V100. Fitted once, not to any
+/// particular net or function.
 const ARITHMETIC_EFFICIENCY: f64 = 0.66;
 const MEMORY_EFFICIENCY: f64 = 0.80;
-/// Of the rate of a PCIe 5 link with 16 lanes (64e9 bytes/s), what a copy of pinned memory gets. The fraction is that
-/// of `x86-pcie3`, 12 of 16.
+/// The rate of a copy of pinned memory over a PCIe 5 link with 16 lanes (64e9 bytes/s). The fraction is that of
+/// `x86-pcie3`, 12 of 16.
 const PCIE5: f64 = 64e9 * 0.75;
 
 /// The batch at which the efficiencies were fitted.
@@ -84,7 +83,7 @@ struct Accelerator {
     capacity: u64,
 }
 
-/// 16160 MiB less what the context, the libraries and fragmentation take.
+/// 16160 MiB less the context, the libraries and fragmentation.
 const V100: Accelerator = Accelerator { flops: 15.7e12, memory: 900e9, capacity: 14_950_000_000 };
 /// The PCIe card, data sheet: FP32 without tensor cores; 80 GB less 2.5 GB for context and libraries.
 const H100: Accelerator = Accelerator { flops: 51.2e12, memory: 2.04e12, capacity: 77_500_000_000 };
@@ -92,11 +91,11 @@ const H100: Accelerator = Accelerator { flops: 51.2e12, memory: 2.04e12, capacit
 const H200: Accelerator = Accelerator { flops: 67e12, memory: 4.8e12, capacity: 138_000_000_000 };
 
 impl Machine {
-    /// The keys of the machines that are built in.
+    /// The keys of the built-in machines.
     pub const BUILT_IN: [&'static str; 4] = ["x86-pcie3", "power9-nvlink2", "h100-pcie5", "h200-pcie5"];
 
-    /// A machine that is built in. The V100 ones are calibrated; the efficiencies of the others are those of the V100,
-    /// for want of a measurement.
+    /// A built-in machine. The V100 ones are calibrated; the others reuse the efficiencies of the V100, as measurements
+    /// are missing.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
         let (accelerator, link) = match name {
@@ -120,7 +119,7 @@ impl Machine {
         })
     }
 
-    /// The machine with another link, in bytes per second in each direction.
+    /// Replaces the link, in bytes per second in each direction.
     ///
     /// # Panics
     ///
@@ -135,12 +134,12 @@ impl Machine {
         self
     }
 
-    /// Reads a machine. `file` is what errors call it. All fields but `bytes_per_parameter` (12), `workspace`
-    /// (8e6 bytes) and `large_batch_slowdown` (1) have to be there.
+    /// Reads a machine. Errors name the file `file`. All fields except `bytes_per_parameter` (12), `workspace` (8e6
+    /// bytes) and `large_batch_slowdown` (1) are required.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the line: not TOML, a field that is missing, not known, or has a value that no machine has.
+    /// [`FormatError`] with the line: invalid TOML, a missing or unknown field, or an impossible value.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, FormatError> {
         let raw: RawMachine = toml::from_str(text).map_err(|error| {
             let line = line_of(text, error.span().map_or(0, |span| span.start));
@@ -172,11 +171,11 @@ impl Machine {
         })
     }
 
-    /// The machine as a file that [`Machine::from_toml`] reads.
+    /// The machine in the form that [`Machine::from_toml`] reads.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let name = toml::Value::from(self.name.as_str());
-        // `Debug` gives the shortest text that reads as the same number.
+        // `Debug` gives the shortest text that parses to the same number.
         format!(
             "name = {name}\ncopy_out = {:?}\ncopy_in = {:?}\nflops = {:?}\nmemory = {:?}\nlaunch = {:?}\ncapacity = {}\n\
              bytes_per_parameter = {}\nworkspace = {}\nlarge_batch_slowdown = {:?}\n",
@@ -192,33 +191,33 @@ impl Machine {
         )
     }
 
-    /// Bytes that are taken for the whole iteration: parameters with what belongs to them, and the workspace.
+    /// Bytes that are taken for the whole iteration: parameters with their state, and the workspace.
     #[must_use]
     pub fn base(&self, net: &TrainingNet) -> Bytes {
         let parameters = net.parameters().saturating_mul(self.bytes_per_parameter);
         Bytes::new(parameters.saturating_add(self.workspace.get()))
     }
 
-    /// The seconds that some work takes: arithmetic or memory, whichever takes longer, and the launches.
+    /// The time of some work in seconds: arithmetic or memory, whichever takes longer, plus the launches.
     #[must_use]
     pub fn seconds(&self, work: Work) -> f64 {
         (work.flops / self.flops).max(work.bytes / self.memory) + f64::from(work.launches) * self.launch
     }
 
-    /// The seconds that a copy to the host takes.
+    /// The time of a copy to the host in seconds.
     #[must_use]
     pub fn out_seconds(&self, bytes: Bytes) -> f64 {
         bytes.get() as f64 / self.copy_out
     }
 
-    /// The seconds that a copy from the host takes.
+    /// The time of a copy from the host in seconds.
     #[must_use]
     pub fn in_seconds(&self, bytes: Bytes) -> f64 {
         bytes.get() as f64 / self.copy_in
     }
 
-    /// How many times as long as the roofline says a pass of a convolution takes at a batch: 1 up to 128 images, and
-    /// [`large_batch_slowdown`](Self::large_batch_slowdown) times as long with every doubling above.
+    /// The factor on the roofline time of a convolution's pass at a batch: 1 up to 128 images, multiplied by
+    /// [`large_batch_slowdown`](Self::large_batch_slowdown) at every doubling above.
     #[must_use]
     pub fn slowdown(&self, batch: u64) -> f64 {
         let doublings = (batch as f64 / ROOFLINE_BATCH).log2().max(0.0);
@@ -241,7 +240,7 @@ struct RawMachine {
     large_batch_slowdown: Option<Spanned<f64>>,
 }
 
-/// The line, from 1, of a byte of the text.
+/// The line, from 1, that contains a byte of the text.
 fn line_of(text: &str, byte: usize) -> u64 {
     let before = &text.as_bytes()[..byte.min(text.len())];
     1 + before.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>()
@@ -288,7 +287,7 @@ impl Reader<'_> {
 
     /// A number of bytes.
     fn whole(&self, field: &str, value: Option<Spanned<f64>>) -> Result<Option<u64>, FormatError> {
-        /// Up to here every whole number is a floating-point number.
+        /// Up to here every whole number is exact as a floating-point number.
         const MOST: f64 = 9_007_199_254_740_992.0;
         let Some(value) = value else { return Ok(None) };
         let is_capacity = field == "capacity";

@@ -1,5 +1,5 @@
-//! Training in less memory than it needs: what stays on the device, what is copied to the host and back, and what is
-//! computed again.
+//! Training in less memory than it needs: what stays on the device, what is swapped to the host, and what is
+//! recomputed.
 //!
 //! | file | what |
 //! |---|---|

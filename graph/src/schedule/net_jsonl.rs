@@ -1,4 +1,4 @@
-//! Training net JSON Lines: a header object, then one object for each feature map, then one for each function.
+//! Training net JSON Lines: a header object, then one object per feature map, then one per function.
 //!
 //! ```text
 //! {"planlab":"training-net","version":1,"name":"mine","batch":32,"parameters":1000}
@@ -8,10 +8,11 @@
 //! {"function":1,"name":"loss","kind":"other","inputs":[1],"output":2,"needs":[1],"forward_seconds":0.001,"backward_seconds":0.002}
 //! ```
 //!
-//! Maps and functions are numbered in the order of the file, from 0. `kind` is `convolution`, `fully-connected`, `add` or
-//! `other`. Each pass of a function has measured seconds, or its work, from which the machine's roofline gives them; if
-//! both are there, the seconds count. `add_seconds` is the time of adding two gradients of the map. The header may also
-//! have a `machine` (the text of a machine file) and a `capacity` in bytes: the file is then a whole problem.
+//! Maps and functions are numbered in the order of the file, from 0. `kind` is `convolution`, `fully-connected`, `add`
+//! or `other`. Each pass of a function has either measured seconds, or its work, from which the machine's roofline
+//! gives them; if both are present, the seconds count. `add_seconds` is the time of adding two gradients of the map.
+//! The header may also contain a `machine` (the text of a machine file) and a `capacity` in bytes: the file is then a
+//! whole problem.
 
 use planlab_dsa::Bytes;
 use planlab_files::FormatError;
@@ -92,13 +93,13 @@ const fn one() -> u32 {
 }
 
 impl SchedulingProblem {
-    /// Reads a net, and what the file says of its machine. `file` is what errors call it. `machine`, if it is given,
-    /// counts instead of the file's; the capacity is then its own, and the seconds in the file stay as they are.
+    /// Reads a net, and the machine in the file. Errors name the file `file`. A given `machine` replaces the file's;
+    /// its own capacity then counts, and the seconds in the file stay the same.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the line: not JSON, a field that is missing or not known, a map or function out of turn, a pass
-    /// that has neither seconds nor work, a time that is none, no machine, a net that breaks a
+    /// [`FormatError`] with the line: invalid JSON, a missing or unknown field, a map or function out of order, a pass
+    /// with neither seconds nor work, an invalid time. Also if there is no machine, or if the net breaks a
     /// [rule](crate::NetError).
     pub fn read_jsonl(file: &str, text: &str, machine: Option<Machine>) -> Result<Self, FormatError> {
         let at = |line: u64, reason: String| FormatError::new(file, line, reason);
@@ -132,8 +133,8 @@ impl SchedulingProblem {
         })
     }
 
-    /// Writes the problem, so that [`SchedulingProblem::read_jsonl`] reads the same without another machine. What is known
-    /// of the kernels of convolutions is left out: the times hold what follows from them.
+    /// Writes the problem in the form that [`SchedulingProblem::read_jsonl`] reads without another machine. The kernels
+    /// of convolutions are left out: the times already reflect them.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
         write(&self.net, Some(self))
@@ -177,7 +178,7 @@ fn read_header(text: &str) -> Result<Header, String> {
     Ok(header)
 }
 
-/// The line, from 1, of the function of an index.
+/// The line, from 1, of the function with an index.
 fn draft_line(text: &str, index: usize) -> Option<u64> {
     let is_it = |line: &str| {
         serde_json::from_str::<RawFunction>(line).is_ok_and(|raw| raw.function as usize == index)
@@ -185,12 +186,12 @@ fn draft_line(text: &str, index: usize) -> Option<u64> {
     (1..).zip(text.lines()).find(|(_, text)| is_it(text)).map(|(line, _)| line)
 }
 
-/// A net as far as it is read.
+/// A net that is being read.
 #[derive(Default)]
 struct Draft {
     maps: Vec<FeatureMap>,
     functions: Vec<Function>,
-    /// Measured seconds, where the file has them.
+    /// Measured seconds, if the file has them.
     forward: Vec<Option<f64>>,
     backward: Vec<Option<f64>>,
     accumulate: Vec<Option<f64>>,
@@ -200,7 +201,7 @@ impl Draft {
     fn read_line(&mut self, text: &str) -> Result<(), String> {
         let object: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        // From the text, so that errors keep their column.
+        // Parsed from the text, so that errors keep their column.
         if object.get("function").is_some() {
             self.add_function(serde_json::from_str(text).map_err(|error| format!("not a function: {error}"))?)
         } else {
@@ -251,7 +252,8 @@ impl Draft {
         Ok(())
     }
 
-    /// The problem, in the machine's memory; or the function at which it fails, if it is one's fault, and why.
+    /// The problem, with the machine's memory. On failure, the reason and the function that causes it, if a single one
+    /// does.
     fn finish(self, header: &Header, machine: Machine) -> Result<SchedulingProblem, (Option<usize>, String)> {
         let functions = self.functions.clone();
         let net = TrainingNet::new(&header.name, header.batch, header.parameters, self.maps, self.functions);
@@ -275,7 +277,7 @@ impl Draft {
     }
 }
 
-/// What was measured, and elsewhere the roofline.
+/// Measured seconds; the roofline's if not measured.
 fn measured(seconds: &[Option<f64>], roofline: &[f64]) -> Vec<f64> {
     seconds.iter().zip(roofline).map(|(seconds, &roofline)| seconds.unwrap_or(roofline)).collect()
 }

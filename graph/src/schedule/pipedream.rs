@@ -1,14 +1,14 @@
-//! Profiles that PipeDream's profiler writes: the layers of a net as measured on a GPU, as a net and its times.
+//! Reads profiles of PipeDream's profiler: the layers of a net as measured on a GPU, as a net and its times.
 //!
-//! A profile is text, a line for each layer, and one for each edge, which starts with a tab:
+//! A profile is text with one line per layer, and one per edge, which starts with a tab:
 //!
 //! ```text
 //! node2 -- Conv2d(3, 64, ...) -- forward_compute_time=2.1, backward_compute_time=3.4, activation_size=411041792.000, parameter_size=37632.000
 //!     node1 -- node2
 //! ```
 //!
-//! Times are milliseconds and sizes bytes, both of a whole batch, whose size the file does not say. What each layer's
-//! backward pass reads follows from its kind, as in Chainer:
+//! Times are in milliseconds and sizes in bytes, both for a whole batch. The file does not contain the batch size. The
+//! maps that each layer's backward pass reads follow from its kind, as in Chainer:
 //!
 //! | layer | needs |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | max pooling | both |
 //! | average pooling, concatenation, sum, dropout | nothing |
 //!
-//! A `View` is the map that it views and a `Size` is no map. The time of an `Input` is that of loading data, which is no
-//! part of the iteration.
+//! A `View` is the map that it views, and a `Size` is not a map. The time of an `Input` is that of loading data, which
+//! is not part of the iteration.
 //!
 //! # References
 //!
@@ -35,7 +35,7 @@ use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::times::{Times, TimesError};
 use crate::schedule::training_net::{FeatureMap, Function, FunctionKind, MapId, NetError, TrainingNet, Work};
 
-/// A profile of a net: what its layers are, and how long each took at one batch.
+/// A profile of a net: its layers, and their measured times at one batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeDream {
     batch: u64,
@@ -52,16 +52,16 @@ struct Layer {
     /// Bytes.
     activation: u64,
     parameters: u64,
-    /// Places of layers before it.
+    /// Indices of the layers before it.
     inputs: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Input,
-    /// Stands for its first input that is a map.
+    /// The same map as its first input that is a map.
     Alias,
-    /// No tensor.
+    /// Not a tensor.
     Number,
     Function {
         kind: FunctionKind,
@@ -99,12 +99,12 @@ impl PipeDream {
         })
     }
 
-    /// Reads a profile that was measured at a batch. `file` is what errors call it.
+    /// Reads a profile that was measured at a given batch. Errors name the file `file`.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the line: a line of another form, a layer of a kind that is not known, a time or a size that is
-    /// none, an edge from or to no layer, or one that goes back.
+    /// [`FormatError`] with the line: an invalid line, an unknown kind of layer, an invalid time or size, an edge from
+    /// or to a missing layer, or a backward edge.
     pub fn read(file: &str, text: &str, batch: u64) -> Result<Self, FormatError> {
         let at = |line: u64| move |reason: String| FormatError::new(file, line, reason);
         if batch == 0 {
@@ -140,15 +140,15 @@ impl PipeDream {
         Ok(Self { batch, layers })
     }
 
-    /// The net at a batch; sizes grow with the batch.
+    /// The net at a batch; sizes are proportional to the batch.
     ///
     /// # Errors
     ///
-    /// [`NetError`] where the layers are no net.
+    /// [`NetError`] if the layers do not form a net.
     pub fn net(&self, name: &str, batch: u64) -> Result<TrainingNet, NetError> {
         let mut maps = Vec::new();
         let mut functions = Vec::new();
-        // By layer: the map that stands for it.
+        // For each layer, the map that represents it.
         let mut map_of: Vec<Option<MapId>> = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
             let mut inputs: Vec<MapId> = layer.inputs.iter().filter_map(|&input| map_of[input]).collect();
@@ -182,11 +182,11 @@ impl PipeDream {
         TrainingNet::new(name, batch, parameters, maps, functions)
     }
 
-    /// The times of [`PipeDream::net`] at a batch, which grow with the batch; those of sums are the machine's.
+    /// The times of [`PipeDream::net`] at a batch, proportional to the batch; those of sums come from the machine.
     ///
     /// # Errors
     ///
-    /// [`TimesError`] for a net that is not of this profile.
+    /// [`TimesError`] for a net that does not come from this profile.
     pub fn times(&self, machine: &Machine, net: &TrainingNet) -> Result<Times, TimesError> {
         let scale = net.batch() as f64 / self.batch as f64;
         let functions = || self.layers.iter().filter(|layer| matches!(layer.role, Role::Function { .. }));
@@ -195,11 +195,11 @@ impl PipeDream {
         Times::measured(machine, net, forward, backward)
     }
 
-    /// One iteration at a batch, with the measured times, in the memory that the machine has.
+    /// One iteration at a batch with the measured times, in the machine's memory.
     ///
     /// # Errors
     ///
-    /// [`NetError`] where the layers are no net.
+    /// [`NetError`] if the layers do not form a net.
     pub fn problem(&self, name: &str, batch: u64, machine: Machine) -> Result<SchedulingProblem, NetError> {
         let net = self.net(name, batch)?;
         let times = self.times(&machine, &net).expect("the times are those of the net's functions");
@@ -252,7 +252,7 @@ fn figure(figures: &str, name: &str) -> Result<f64, String> {
 }
 
 fn whole(number: f64, name: &str) -> Result<u64, String> {
-    /// Up to here every whole number is a floating-point number.
+    /// Up to here every whole number is exact as a floating-point number.
     const MOST: f64 = 9_007_199_254_740_992.0;
     if number.fract() != 0.0 || number > MOST {
         return Err(format!("`{name}` is {number}, not a number of bytes"));

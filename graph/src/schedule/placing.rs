@@ -1,4 +1,4 @@
-//! From a draft to a placed schedule: live ranges, offsets, and what each event then has to wait for.
+//! Turns a draft into a placed schedule: live ranges, offsets, and the waits that follow from them.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::schedule::events::{Completions, Engine, Event, Schedule};
 use crate::schedule::timeline::Timeline;
 
 impl Schedule {
-    /// By buffer, the moments of a timeline between which it is taken: half-open, and never empty.
+    /// For each buffer, the half-open, non-empty range of a timeline's moments in which it is taken.
     ///
     /// # Panics
     ///
-    /// If the timeline is that of another schedule.
+    /// If the timeline belongs to another schedule.
     #[must_use]
     pub fn lifetimes(&self, timeline: &Timeline) -> Vec<(u32, u32)> {
         let mut lives = vec![(0, timeline.moments); self.buffers.len()];
@@ -25,16 +25,16 @@ impl Schedule {
         lives
     }
 
-    /// The placement problem of a timeline: the buffers, by id, live from moment to moment. Offsets in a plan of it count
+    /// The placement problem of a timeline: the buffers, by id, live from moment to moment. Offsets of its plans count
     /// from the [base](Schedule::base).
     ///
     /// # Errors
     ///
-    /// [`InstanceError`] where the sizes do not add up in 64 bits.
+    /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
     ///
     /// # Panics
     ///
-    /// If the timeline is that of another schedule.
+    /// If the timeline belongs to another schedule.
     pub fn instance(&self, timeline: &Timeline) -> Result<Instance, InstanceError> {
         let lives = self.lifetimes(timeline);
         let buffer = |(buffer, (start, end)): (&crate::ScheduledBuffer, (u32, u32))| {
@@ -44,18 +44,18 @@ impl Schedule {
         Instance::from_buffers(self.buffers.iter().zip(lives).map(buffer).collect())
     }
 
-    /// The schedule with offsets (one for each buffer, counted from the base), and with [`Event::room`]: an event that writes
-    /// a buffer waits until whatever had its addresses before is free. It runs as in the timeline, and with other times
-    /// keeps every order that matters.
+    /// Adds offsets (one per buffer, counted from the base) and [`Event::room`]: an event that writes a buffer waits
+    /// until its addresses are free. The schedule runs as in the timeline; with other times it keeps every order that
+    /// matters.
     ///
-    /// Where an event waits in the timeline for bytes and not for addresses, because the offsets need more memory than
-    /// the timeline was given, it waits for all that is complete by then.
+    /// An event may wait in the timeline for bytes, not for addresses, if the offsets need more memory than the
+    /// timeline had. It then waits for everything that is complete by that time.
     ///
     /// O(n log n + p) for p pairs of buffers that share an address.
     ///
     /// # Panics
     ///
-    /// If there are not as many offsets as buffers, or the timeline is that of another schedule.
+    /// If there is not one offset per buffer, or the timeline belongs to another schedule.
     #[must_use]
     pub fn place(mut self, timeline: &Timeline, offsets: &[Offset]) -> Self {
         assert_eq!(offsets.len(), self.buffers.len(), "one offset for each buffer");
@@ -77,7 +77,8 @@ impl Schedule {
         self
     }
 
-    /// By buffer, the completions after which its addresses are free: those of the events that free what was there before.
+    /// For each buffer, the completions after which its addresses are free: those of the events that free earlier
+    /// buffers there.
     fn vacated(&self, timeline: &Timeline, offsets: &[Offset]) -> Vec<Completions> {
         let mut frees: Vec<Option<Completions>> = vec![None; self.buffers.len()];
         for engine in Engine::ALL {
@@ -103,12 +104,12 @@ impl Schedule {
         vacated
     }
 
-    /// The offsets, from the base, that an allocator gives that serves the requests of a timeline as they come: the
-    /// smallest gap that fits, and of equal ones the lowest; else on top. O(n * gaps).
+    /// Offsets, from the base, of an allocator that serves the requests of a timeline online. It takes the smallest gap
+    /// that fits, the lowest of equal ones, or else the top. O(n * gaps).
     ///
     /// # Panics
     ///
-    /// If the timeline is that of another schedule.
+    /// If the timeline belongs to another schedule.
     #[must_use]
     pub fn best_fit(&self, timeline: &Timeline) -> Vec<Offset> {
         let lives = self.lifetimes(timeline);
@@ -128,7 +129,7 @@ impl Schedule {
         offsets.into_iter().map(Offset::new).collect()
     }
 
-    /// Moment and buffer of every allocation; at one moment in the order of the engines.
+    /// Moment and buffer of every allocation; within one moment in the order of the engines.
     fn requests(&self, timeline: &Timeline) -> Vec<(u32, usize)> {
         let mut requests: Vec<_> = self.resident.iter().map(|id| (0, id.index())).collect();
         for engine in Engine::ALL {
@@ -145,7 +146,7 @@ fn later(one: Completions, other: Completions) -> Completions {
 }
 
 impl Event {
-    /// When all that it waits for is there, at its place on its engine in a timeline.
+    /// The time in a timeline at which an event's conditions are met, given its index on its engine.
     fn ready(&self, place: usize, timeline: &Timeline) -> f64 {
         let mut complete = self.waits();
         let own = &mut complete[self.task.engine().index()];
@@ -159,10 +160,10 @@ impl Event {
     }
 }
 
-/// Addresses with gaps.
+/// An address range with gaps.
 #[derive(Default)]
 struct Heap {
-    /// Gaps below the top: from, and size. No two touch, and none touches the top.
+    /// Gaps below the top: start and size. Gaps touch neither each other nor the top.
     gaps: BTreeMap<u64, u64>,
     top: u64,
 }

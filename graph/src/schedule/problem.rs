@@ -1,4 +1,4 @@
-//! What a scheduler is asked: an iteration of a net, on a machine, in so much memory.
+//! The input of a scheduler: an iteration of a net, on a machine, with limited memory.
 
 use planlab_dsa::Bytes;
 
@@ -13,14 +13,14 @@ pub struct SchedulingProblem {
     pub net: TrainingNet,
     /// The machine.
     pub machine: Machine,
-    /// How long each pass of each function takes.
+    /// The time of each pass of each function.
     pub times: Times,
-    /// Memory, the [base](Machine::base) included.
+    /// Available memory, [base](Machine::base) included.
     pub capacity: Bytes,
 }
 
 impl SchedulingProblem {
-    /// A net with its roofline times, in the memory that the machine has.
+    /// A net with its roofline times, in the machine's memory.
     #[must_use]
     pub fn new(net: TrainingNet, machine: Machine) -> Self {
         let times = machine.times(&net);
@@ -28,27 +28,27 @@ impl SchedulingProblem {
         Self { net, machine, times, capacity }
     }
 
-    /// The same with another capacity.
+    /// Sets the capacity. Default: the machine's memory.
     #[must_use]
     pub const fn with_capacity(mut self, capacity: Bytes) -> Self {
         self.capacity = capacity;
         self
     }
 
-    /// The same with measured times.
+    /// Sets measured times. Default: roofline times.
     #[must_use]
     pub fn with_times(mut self, times: Times) -> Self {
         self.times = times;
         self
     }
 
-    /// Bytes that are taken throughout.
+    /// Bytes that are always taken.
     #[must_use]
     pub fn base(&self) -> Bytes {
         self.machine.base(&self.net)
     }
 
-    /// Images per second, of an iteration that takes so many seconds.
+    /// Images per second if an iteration takes `seconds`.
     #[must_use]
     pub fn images_per_second(&self, seconds: f64) -> f64 {
         if seconds > 0.0 { self.net.batch() as f64 / seconds } else { 0.0 }

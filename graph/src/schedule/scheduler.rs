@@ -1,8 +1,8 @@
-//! The contract of a scheduler, and its run: what a [`Planner`](planlab_dsa::Planner) is for placement.
+//! The contract of a scheduler, and its run: the counterpart of a [`Planner`](planlab_dsa::Planner) for placement.
 //!
-//! A scheduler [offers](ScheduleRun::offer) drafts as it finds them. The run simulates each, gives it offsets and has it
-//! validated; only then it counts. Schedules are judged by their time; the memory that their *offsets* need is reported
-//! beside, as it may be more than the bytes that are taken at once.
+//! A scheduler [offers](ScheduleRun::offer) drafts as it finds them. The run simulates, places and validates each draft
+//! before it counts. Schedules are ranked by time. The memory that their *offsets* need is reported separately, because
+//! it may exceed the most bytes taken at once.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::timeline::{Span, Stuck, Timeline, simulate};
 use crate::schedule::validate::{Violation, validate};
 
-/// An algorithm that schedules: an immutable configuration, and a [`ScheduleRun`] with everything that changes.
+/// A scheduling algorithm: an immutable configuration, and a [`ScheduleRun`] that holds all changing state.
 pub trait Scheduler: Send + Sync {
-    /// What it is.
+    /// What the scheduler is.
     fn descriptor(&self) -> SchedulerDescriptor;
 
-    /// Schedules. `Ok(())` means that the scheduler has done all it can.
+    /// Schedules. `Ok(())` means that the scheduler has finished.
     ///
     /// # Errors
     ///
-    /// [`ScheduleHalt::Stop`] when the run told it to stop, [`ScheduleHalt::Error`] when it cannot go on.
+    /// [`ScheduleHalt::Stop`] when the run ends, [`ScheduleHalt::Error`] when the scheduler fails.
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>;
 }
 
@@ -46,28 +46,28 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 pub struct SchedulerDescriptor {
     /// The stable name: `pooch/retain`.
     pub key: Cow<'static, str>,
-    /// One line on what it does.
+    /// What it does, in one line.
     pub summary: Cow<'static, str>,
     /// Whether the seed changes its schedules.
     pub randomized: bool,
     /// Where it was published.
     pub reference: &'static str,
-    /// Time in the number n of feature maps; one simulation is O(n).
+    /// Running time in the number n of feature maps; one simulation is O(n).
     pub complexity: &'static str,
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleBudget {
     /// Wall time from the start of the run. Default: no limit.
     pub wall: Option<Duration>,
     /// Units of work: simulated iterations. Default: no limit.
     pub work: Option<u64>,
-    /// Stop as soon as an iteration takes at most so many seconds. Default: none.
+    /// Stop as soon as an iteration takes at most this many seconds. Default: no target.
     pub target: Option<f64>,
     /// Ends the run from outside.
     pub cancel: CancelToken,
-    /// What measures the wall time.
+    /// The clock that measures the wall time.
     pub clock: Clock,
 }
 
@@ -85,7 +85,8 @@ impl Verified {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Stuck`] if it does not run in the problem's capacity, [`ScheduleError::Invalid`] if it is wrong.
+    /// [`ScheduleError::Stuck`] if it does not run within the problem's capacity, [`ScheduleError::Invalid`] if it is
+    /// wrong.
     pub fn new(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
         let is_draft = schedule.buffers.iter().any(|buffer| buffer.offset.is_none());
         if is_draft {
@@ -111,7 +112,7 @@ impl Verified {
     ///
     /// # Panics
     ///
-    /// If there are not as many offsets as buffers.
+    /// If there is not one offset per buffer.
     pub fn with_offsets(
         &self,
         problem: &SchedulingProblem,
@@ -120,11 +121,11 @@ impl Verified {
         Self::placed(problem, self.schedule.clone().place(&self.timeline, offsets))
     }
 
-    /// The placement problem that its buffers pose.
+    /// The placement problem of its buffers.
     ///
     /// # Errors
     ///
-    /// [`InstanceError`] where the sizes do not add up in 64 bits.
+    /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
     pub fn instance(&self) -> Result<planlab_dsa::Instance, InstanceError> {
         self.schedule.instance(&self.timeline)
     }
@@ -135,7 +136,7 @@ impl Verified {
         &self.schedule
     }
 
-    /// How it runs.
+    /// The simulated run of the schedule.
     #[must_use]
     pub const fn timeline(&self) -> &Timeline {
         &self.timeline
@@ -147,26 +148,26 @@ impl Verified {
         self.timeline.seconds
     }
 
-    /// The most bytes taken at once, the base included.
+    /// The most bytes taken at once, base included.
     #[must_use]
     pub const fn live_peak(&self) -> Bytes {
         self.timeline.peak
     }
 
-    /// The memory that its offsets need, the base included.
+    /// The memory that its offsets need, base included.
     #[must_use]
     pub const fn height(&self) -> Bytes {
         self.height
     }
 
-    /// The narrowest scope that it belongs to.
+    /// The narrowest scope that contains it.
     #[must_use]
     pub const fn scope(&self) -> ScheduleScope {
         self.scope
     }
 }
 
-/// The narrowest scope of a placed schedule.
+/// The narrowest scope that contains a placed schedule.
 fn scope_of(problem: &SchedulingProblem, schedule: &Schedule, timeline: &Timeline) -> ScheduleScope {
     let is_forward = |(event, _): &(&Event, &Span)| matches!(event.task, Task::Forward(_));
     let compute = schedule.of(Engine::Compute).iter().zip(timeline.of(Engine::Compute));
@@ -182,35 +183,35 @@ fn scope_of(problem: &SchedulingProblem, schedule: &Schedule, timeline: &Timelin
     if is_late && nothing_else { ScheduleScope::Classes } else { ScheduleScope::Any }
 }
 
-/// Why a scheduler could not go on.
+/// Why a scheduler failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// A schedule that does not run to its end was offered.
+    /// The scheduler offered a schedule that does not run to its end.
     #[error("the schedule does not run: {0}")]
     Stuck(#[from] Stuck),
-    /// A schedule that the validator refuses was offered.
+    /// The scheduler offered a schedule that the validator rejects.
     #[error("the schedule is invalid: {0}")]
     Invalid(#[from] Violation),
     /// A bound above the time of a valid schedule.
     #[error("a bound of {bound:e} s was claimed, but a valid schedule takes {seconds:e} s")]
     Refuted {
-        /// The claim.
+        /// The claimed bound.
         bound: f64,
-        /// What refutes it.
+        /// The time that refutes it.
         seconds: f64,
     },
-    /// Something else, in the scheduler's words.
+    /// Any other error, in the scheduler's words.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Leaves a scheduler from any depth through `?`.
+/// Ends a scheduler from any depth through `?`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScheduleHalt {
     /// The run is over.
     Stop(Stop),
-    /// The scheduler cannot go on.
+    /// The scheduler failed.
     Error(ScheduleError),
 }
 
@@ -223,36 +224,36 @@ impl From<ScheduleError> for ScheduleHalt {
 /// A point of the trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScheduleMark {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Units of work done by then.
+    /// Units of work done until then.
     pub work: u64,
     /// The time of the best schedule.
     pub seconds: f64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct ScheduleOutcome {
     /// The fastest valid schedule.
     pub best: Option<Verified>,
-    /// The best proven bounds, by scope: of any schedule, and where there is more to say of those of
-    /// [classes](ScheduleScope::Classes).
+    /// The best proven bounds by scope: on any schedule, and on those of [classes](ScheduleScope::Classes) if that
+    /// bound is higher.
     pub bounds: Vec<ScheduleBound>,
-    /// How it ended.
+    /// Why the run ended.
     pub end: Result<Stop, ScheduleError>,
-    /// Why there is no schedule, in the scheduler's words: out of memory.
+    /// Why there is no schedule, in the scheduler's words, such as out of memory.
     pub shortfall: Option<String>,
-    /// Improvements, ascending in time.
+    /// Improvements, ascending by time.
     pub trajectory: Vec<ScheduleMark>,
-    /// From the start to the end, simulation and validation included.
+    /// Time from start to end, including simulation and validation.
     pub elapsed: Duration,
     /// Units of work done.
     pub work: u64,
 }
 
 impl ScheduleOutcome {
-    /// The best bound that holds for the best schedule; of any schedule if there is none.
+    /// The best bound that covers the best schedule; without a schedule, the best that covers every schedule.
     #[must_use]
     pub fn bound(&self) -> Option<ScheduleBound> {
         ScheduleBound::best_of(&self.bounds, self.best.as_ref())
@@ -282,7 +283,7 @@ pub struct ScheduleRun<'p> {
 
 /// Runs a scheduler.
 ///
-/// That every function takes its time is known before it starts, so that a schedule that hides all its copies is
+/// The bound that every function takes its time is known before the start, so a schedule that hides all its copies is
 /// thereby proved optimal.
 #[must_use]
 pub fn execute_scheduler(
@@ -294,7 +295,7 @@ pub fn execute_scheduler(
     execute_scheduler_observed(scheduler, problem, budget, seed, |_| ())
 }
 
-/// As [`execute_scheduler`]; `observer` sees every schedule that is better than all before it.
+/// Like [`execute_scheduler`], but calls `observer` for every schedule that is better than all before it.
 #[must_use]
 pub fn execute_scheduler_observed<'p>(
     scheduler: &dyn Scheduler,
@@ -333,7 +334,7 @@ pub fn execute_scheduler_observed<'p>(
 }
 
 impl<'p> ScheduleRun<'p> {
-    /// What is to be scheduled.
+    /// The problem to schedule.
     #[must_use]
     pub const fn problem(&self) -> &'p SchedulingProblem {
         self.problem
@@ -354,7 +355,7 @@ impl<'p> ScheduleRun<'p> {
         self.budget.clock.now().saturating_sub(self.start)
     }
 
-    /// Counts iterations that are about to be simulated or checked: a limit of n lets n of them be.
+    /// Counts iterations that are about to be simulated or checked: a limit of n permits n of them.
     ///
     /// # Errors
     ///
@@ -373,12 +374,12 @@ impl<'p> ScheduleRun<'p> {
         Err(ScheduleHalt::Stop(stop))
     }
 
-    /// Says why there is no schedule; what was said last counts.
+    /// States why there is no schedule; the last reason counts.
     pub fn fall_short(&mut self, reason: impl Into<String>) {
         self.shortfall = Some(reason.into());
     }
 
-    /// Hands a schedule in. It is simulated, placed if it is a draft, validated, and kept if it is faster than the best.
+    /// Offers a schedule. It is simulated, placed if it is a draft, validated, and kept if it is faster than the best.
     ///
     /// # Errors
     ///
@@ -401,11 +402,11 @@ impl<'p> ScheduleRun<'p> {
         }
     }
 
-    /// States that no schedule of a scope takes less.
+    /// Claims that no schedule of a scope takes less time.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Refuted`] if the best one does, [`Stop::Proved`] if it meets the bound.
+    /// [`ScheduleError::Refuted`] if the best schedule takes less, [`Stop::Proved`] if it meets the bound.
     pub fn raise_bound(&mut self, bound: ScheduleBound) -> Result<(), ScheduleHalt> {
         let known = self.bounds.iter().filter(|known| known.scope <= bound.scope);
         if known.into_iter().all(|known| known.seconds < bound.seconds) {

@@ -1,43 +1,43 @@
-//! The event simulator: when every event of a schedule starts and ends, and how much memory is taken meanwhile.
+//! The event simulator: the start and end of every event of a schedule, and the memory taken over time.
 //!
-//! Time goes from completion to completion. After each, the simulator starts whatever can start: on every idle engine
-//! the next event, if what it waits for is complete and if there is room for the buffers that it writes. Copies out go
-//! first, as they make room; computing goes before copies in.
+//! Time advances from completion to completion. After each one, the simulator starts every event that can start: on
+//! every idle engine the next event, if its conditions are met and there is room for the buffers that it writes. Copies
+//! out go first, as they free memory; computing goes before copies in.
 //!
 //! # Complexity
 //!
-//! O(n) for n events and their buffers: each start and each completion looks at three heads.
+//! O(n) for n events and their buffers: each start and each completion checks the next event of three engines.
 
 use planlab_dsa::{BufferId, Bytes};
 
 use crate::schedule::events::{Completions, Engine, Event, Schedule};
 
-/// When an event ran.
+/// The time span of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Span {
-    /// In seconds from the start of the iteration.
+    /// Start in seconds from the start of the iteration.
     pub start: f64,
-    /// In seconds from the start of the iteration.
+    /// End in seconds from the start of the iteration.
     pub end: f64,
-    /// The moment of the start. Moments number the times at which something starts or completes, ascending; at one
-    /// moment completions come before starts.
+    /// The moment of the start. Moments number the times of starts and completions in ascending order; at one moment,
+    /// completions come before starts.
     pub began: u32,
-    /// The moment of the completion; after `began`, even for an event that takes no time.
+    /// The moment of the completion; after `began`, even for an event of zero duration.
     pub ended: u32,
 }
 
-/// How a schedule runs.
+/// The simulated run of a schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// By engine, in the order of [`Engine::ALL`]: its events.
+    /// The spans of each engine's events, in the order of [`Engine::ALL`].
     pub spans: [Vec<Span>; 3],
-    /// From the start to the last completion.
+    /// Seconds from the start to the last completion.
     pub seconds: f64,
-    /// The most bytes taken at once, the base included.
+    /// The most bytes taken at once, base included.
     pub peak: Bytes,
-    /// The bytes taken from a time on, ascending in time; the base included.
+    /// The bytes taken from each time on, ascending in time; base included.
     pub memory: Vec<(f64, Bytes)>,
-    /// Moments.
+    /// The number of moments.
     pub moments: u32,
 }
 
@@ -45,50 +45,50 @@ pub struct Timeline {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stuck {
-    /// An event could start but for memory, and nothing is running that would free any.
+    /// Only memory prevents an event from starting, and no running event would free any.
     #[error(
         "out of memory after {seconds:.6} s: event {event} of `{}` asks for {asked} bytes, {taken} of {capacity} are taken",
         engine.name()
     )]
     OutOfMemory {
-        /// When.
+        /// The time.
         seconds: f64,
-        /// Of which engine.
+        /// The engine of the event.
         engine: Engine,
-        /// Its place there.
+        /// The index of the event on its engine.
         event: usize,
-        /// Bytes that it asks for.
+        /// The bytes that it requests.
         asked: Bytes,
-        /// Bytes that are taken.
+        /// The bytes that are taken.
         taken: Bytes,
-        /// What there is.
+        /// The available bytes.
         capacity: Bytes,
     },
     /// Every next event waits for one that has not run.
     #[error("deadlock after {seconds:.6} s: event {event} of `{}` waits for an event that waits for it", engine.name())]
     Deadlock {
-        /// When.
+        /// The time.
         seconds: f64,
-        /// The engine of the first event that waits.
+        /// The engine of the first waiting event.
         engine: Engine,
-        /// Its place there.
+        /// The index of the event on its engine.
         event: usize,
     },
 }
 
-/// The order in which idle engines are looked at.
+/// The order in which idle engines are checked.
 const PRIORITY: [Engine; 3] = [Engine::Out, Engine::Compute, Engine::In];
 
-/// Runs a schedule, draft or placed, in `capacity` bytes; without one, in as many as it takes. Only the *number* of
-/// bytes counts here: whether the offsets agree is for [`validate`](crate::validate).
+/// Runs a schedule, draft or placed, in `capacity` bytes; without a capacity, in unlimited memory. Only the *number* of
+/// bytes counts here: [`validate`](crate::validate) checks the offsets.
 ///
 /// # Errors
 ///
-/// [`Stuck`], if it does not run to its end.
+/// [`Stuck`] if it does not run to its end.
 ///
 /// # Panics
 ///
-/// If the schedule names a buffer that it does not have.
+/// If the schedule refers to a buffer that does not exist.
 pub fn simulate(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline, Stuck> {
     let mut run = Simulation::new(schedule, capacity.map_or(u64::MAX, Bytes::get));
     loop {
@@ -100,7 +100,7 @@ pub fn simulate(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline
     run.finish()
 }
 
-/// The bytes of some buffers; a file may hold sizes that do not add up in 64 bits.
+/// The bytes of some buffers; sizes in a file may exceed 64 bits in total.
 fn total(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
     buffers.iter().fold(0, |sum, &id| sum.saturating_add(schedule.buffer(id).bytes.get()))
 }
@@ -112,9 +112,9 @@ struct Simulation<'s> {
     peak: u64,
     now: f64,
     moment: u32,
-    /// By engine: events complete.
+    /// For each engine, the number of complete events.
     done: Completions,
-    /// By engine: events started.
+    /// For each engine, the number of started events.
     started: Completions,
     spans: [Vec<Span>; 3],
     memory: Vec<(f64, Bytes)>,
@@ -192,7 +192,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// Goes to the next completion. Says whether something was running.
+    /// Advances to the next completion. Returns whether anything was running.
     fn advance(&mut self) -> bool {
         let running = Engine::ALL.into_iter().filter(|&engine| !self.is_idle(engine));
         let ends = running.filter_map(|engine| self.spans[engine.index()].last().map(|span| span.end));
@@ -257,7 +257,7 @@ impl Timeline {
         &self.spans[engine.index()]
     }
 
-    /// When an engine stands idle for more than `least` seconds before its last completion, from and to.
+    /// The idle periods of an engine longer than `least` seconds before its last completion, as start and end.
     #[must_use]
     pub fn idle(&self, engine: Engine, least: f64) -> Vec<(f64, f64)> {
         let mut free_from = 0.0;
@@ -271,7 +271,7 @@ impl Timeline {
         idle
     }
 
-    /// By engine: how many of its events are complete at a moment.
+    /// For each engine, the number of events complete at a moment.
     #[must_use]
     pub fn complete_at(&self, moment: u32) -> Completions {
         let complete = |spans: &Vec<Span>| spans.partition_point(|span| span.ended <= moment);
@@ -334,7 +334,7 @@ mod tests {
         // The second function has to wait for the copy out.
         let timeline = simulate(&swap(), Some(bytes(10))).expect("runs");
         assert_eq!(timeline.of(Engine::Compute)[1].start, 6.0);
-        // The copy in has to wait for the second function, which goes before it.
+        // The copy in has to wait for the second function, which has priority.
         assert_eq!(timeline.of(Engine::In)[0].start, 9.0);
         assert_eq!(timeline.peak, bytes(10));
     }

@@ -1,4 +1,4 @@
-//! How long the passes of a net take on a machine: by the roofline, or measured.
+//! The times of a net's passes on a machine: from the roofline, or measured.
 //!
 //! ```
 //! # use planlab_dsa::Bytes;
@@ -52,14 +52,14 @@ impl Machine {
         }
     }
 
-    /// The roofline times of adding two gradients, by map: two are read, one is written.
+    /// The roofline times of adding two gradients, by map: two reads, one write.
     fn sums(&self, net: &TrainingNet) -> Vec<f64> {
         let sum = |bytes: u64| Work { flops: 0.0, bytes: 3.0 * bytes as f64, launches: 1 };
         net.maps().iter().map(|map| self.seconds(sum(map.bytes.get()))).collect()
     }
 }
 
-/// How long each pass of each function takes, in seconds.
+/// The time of each pass of each function in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     forward: Vec<f64>,
@@ -67,26 +67,26 @@ pub struct Times {
     accumulate: Vec<f64>,
 }
 
-/// Times that do not belong to the net.
+/// Times that do not match the net.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimesError {
-    /// Too few, or too many.
+    /// The wrong number of times.
     #[error("{given} {what} times for {wanted}")]
     Count {
-        /// Of which pass.
+        /// The pass.
         what: &'static str,
-        /// How many were given.
+        /// The number given.
         given: usize,
-        /// How many the net has.
+        /// The number that the net requires.
         wanted: usize,
     },
-    /// Negative, infinite or not a number.
+    /// A time that is negative, infinite or not a number.
     #[error("{what} time {index} is {value}")]
     Bad {
-        /// Of which pass.
+        /// The pass.
         what: &'static str,
-        /// Of which function or map.
+        /// The index of the function or map.
         index: usize,
         /// The value, as text.
         value: String,
@@ -98,7 +98,7 @@ impl Times {
     ///
     /// # Errors
     ///
-    /// [`TimesError`] where a number is missing or is no time.
+    /// [`TimesError`] if a number is missing or is not a valid time.
     pub fn new(
         net: &TrainingNet,
         forward: Vec<f64>,
@@ -122,11 +122,11 @@ impl Times {
         Ok(Self { forward, backward, accumulate })
     }
 
-    /// As [`Times::new`], where the times of sums are the machine's.
+    /// Like [`Times::new`], with the times of sums from the machine.
     ///
     /// # Errors
     ///
-    /// As [`Times::new`].
+    /// Like [`Times::new`].
     pub fn measured(
         machine: &Machine,
         net: &TrainingNet,
@@ -136,14 +136,14 @@ impl Times {
         Self::new(net, forward, backward, machine.sums(net))
     }
 
-    /// Reads measured times: a header `function,forward,backward`, then the name of each function with the seconds of its
-    /// passes, in any order; lines that start with `#`, and empty ones, say nothing. Of functions with one name, the first
-    /// row is the first function's, and so on. The times of sums are the machine's. `file` is what errors call it.
+    /// Reads measured times: a header `function,forward,backward`, then the name of each function with the seconds of
+    /// its passes, in any order. Empty lines and lines that start with `#` are ignored. If several functions have one
+    /// name, the rows belong to them in order. The times of sums come from the machine. Errors name the file `file`.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the line: a header or a row of another form, a function that the net does not have, a number
-    /// that is no time; at the last line, a function that has no row.
+    /// [`FormatError`] with the line: an invalid header or row, an unknown function, an invalid time; at the last line,
+    /// a function without a row.
     pub fn from_csv(
         machine: &Machine,
         net: &TrainingNet,
@@ -184,7 +184,7 @@ impl Times {
         &self.accumulate
     }
 
-    /// Both passes of a function take that many times as long.
+    /// Multiplies the times of both passes of a function by a factor.
     pub(super) fn scale(&mut self, id: FunctionId, factor: f64) {
         self.forward[id.index()] *= factor;
         self.backward[id.index()] *= factor;
@@ -200,10 +200,10 @@ fn header(content: &str) -> Result<(), String> {
     Err(format!("the header is `{content}`, not `{}`", HEADER.join(",")))
 }
 
-/// The rows of a file of times, as far as they are read.
+/// The rows of a file of times that is being read.
 struct Rows<'n> {
     net: &'n TrainingNet,
-    /// By name: the functions that have no row yet.
+    /// For each name, the functions without a row so far.
     open: BTreeMap<&'n str, VecDeque<usize>>,
     seconds: Vec<Option<(f64, f64)>>,
 }

@@ -1,12 +1,12 @@
-//! A net as a scheduler sees it: feature maps, the functions between them, and what their backward passes read.
+//! A net as schedulers see it: feature maps, the functions between them, and the maps that their backward passes read.
 //!
 //! A *feature map* is a tensor that a function makes, or the input image. A map is *retained* if the backward pass of
-//! some function reads it: it has to be kept, swapped to the host or recomputed. Every other map is *transient*: it is
-//! freed after its last use in the forward pass.
+//! some function reads it: a schedule has to keep it, swap it to the host or recompute it. Every other map is
+//! *transient*: it is freed after its last use in the forward pass.
 //!
-//! A function makes one map, and its backward pass reads maps that are its inputs or its output. What a function keeps
-//! beside (a mask, statistics) is not modelled: its bytes belong to the map that it goes with. A view is no function: it is
-//! the map that it views.
+//! A function makes one map, and its backward pass reads maps that are its inputs or its output. Other data that a
+//! function keeps (a mask, statistics) is not modelled: its bytes belong to the corresponding map. A view is not a
+//! function: it is the map that it views.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ macro_rules! id {
         pub struct $name(u32);
 
         impl $name {
-            /// The id of an index.
+            /// The id with an index.
             ///
             /// # Panics
             ///
@@ -48,24 +48,24 @@ macro_rules! id {
 }
 
 id! {
-    /// A feature map: its place in [`TrainingNet::maps`].
+    /// A feature map: its index in [`TrainingNet::maps`].
     MapId
 }
 id! {
-    /// A function: its place in [`TrainingNet::functions`], which is its turn in the forward pass.
+    /// A function: its index in [`TrainingNet::functions`], which is its position in the forward pass.
     FunctionId
 }
 
 /// A tensor of the forward pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureMap {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Its size, above 0.
+    /// Its size in bytes, above 0.
     pub bytes: Bytes,
 }
 
-/// What schedulers and the validator have to know of a function's kind.
+/// The kinds of functions that schedulers and the validator distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
     /// A convolution.
@@ -74,14 +74,14 @@ pub enum FunctionKind {
     FullyConnected,
     /// A sum: the gradient of each input *is* the gradient of the output, so the backward pass does nothing.
     Add,
-    /// Anything else.
+    /// Any other function.
     Other,
 }
 
-/// What one pass of a function costs.
+/// The cost of one pass of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Floating-point operations; a multiplication and an addition are two.
+    /// Floating-point operations; a multiplication and an addition count as two.
     pub flops: f64,
     /// Bytes read and written.
     pub bytes: f64,
@@ -92,15 +92,15 @@ pub struct Work {
 /// A function of the forward pass, with its backward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its kind.
     pub kind: FunctionKind,
-    /// What it reads, in the order of its arguments.
+    /// The maps that it reads, in the order of its arguments.
     pub inputs: Vec<MapId>,
-    /// What it makes.
+    /// The map that it makes.
     pub output: MapId,
-    /// The maps that its backward pass reads beside the gradient of its output.
+    /// The maps that its backward pass reads in addition to the gradient of its output.
     pub needs: Vec<MapId>,
     /// The cost of the forward pass.
     pub forward: Work,
@@ -108,14 +108,14 @@ pub struct Function {
     pub backward: Work,
 }
 
-/// A rule of [`TrainingNet`] that is broken.
+/// A broken rule of [`TrainingNet`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// There is nothing to run.
+    /// The net has no functions.
     #[error("a net without functions")]
     Empty,
-    /// A map of no bytes.
+    /// A map of 0 bytes.
     #[error("map `{0}` has 0 bytes")]
     EmptyMap(String),
     /// A map that does not exist.
@@ -125,7 +125,7 @@ pub enum NetError {
         function: String,
         /// The map that it names.
         map: MapId,
-        /// How many there are.
+        /// The number of maps.
         maps: usize,
     },
     /// A map that is read before it is made.
@@ -144,7 +144,7 @@ pub enum NetError {
         /// The map.
         map: String,
     },
-    /// A backward pass that reads what is neither an input nor the output of its function.
+    /// A backward pass that reads a map that is neither an input nor the output of its function.
     #[error("the backward pass of `{function}` needs map `{map}`, which is neither its input nor its output")]
     StrangeNeed {
         /// The function.
@@ -152,7 +152,7 @@ pub enum NetError {
         /// The map.
         map: String,
     },
-    /// An input of a sum that differs in size from the output, so that they cannot share a gradient.
+    /// An input of a sum that differs in size from the output, so that the two cannot share a gradient.
     #[error("sum `{function}` has {output} bytes, but its input `{map}` has {input}")]
     UnequalSum {
         /// The sum.
@@ -172,7 +172,7 @@ pub enum NetError {
         /// The cost, as text.
         value: String,
     },
-    /// A kernel that is none, or that of a function that is no convolution.
+    /// An invalid kernel, or a kernel of a function that is not a convolution.
     #[error("function `{function}` cannot have the kernel {kernel:?}")]
     BadKernel {
         /// The function.
@@ -183,7 +183,7 @@ pub enum NetError {
 }
 
 impl NetError {
-    /// The function that breaks the rule, if it is one's fault.
+    /// The function that breaks the rule, if a single one does.
     #[must_use]
     pub fn function(&self) -> Option<&str> {
         match self {
@@ -223,17 +223,17 @@ pub struct TrainingNet {
     parameters: u64,
     maps: Vec<FeatureMap>,
     functions: Vec<Function>,
-    /// By map: the function that makes it; `None` for an input of the net.
+    /// For each map, the function that makes it; `None` for an input of the net.
     producers: Vec<Option<FunctionId>>,
-    /// By map: the function that reads it last in the forward pass.
+    /// For each map, the function that reads it last in the forward pass.
     last_uses: Vec<Option<FunctionId>>,
     retained: Vec<bool>,
-    /// The kernels of convolutions, as far as they are known.
+    /// The known kernels of convolutions.
     pub(super) kernels: BTreeMap<FunctionId, Kernel>,
 }
 
 impl TrainingNet {
-    /// A net of `parameters` parameters that processes `batch` images at once.
+    /// A net with `parameters` parameters that processes `batch` images at once.
     ///
     /// # Errors
     ///
@@ -322,7 +322,7 @@ impl TrainingNet {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -334,7 +334,7 @@ impl TrainingNet {
         self.batch
     }
 
-    /// How many parameters it has.
+    /// The number of its parameters.
     #[must_use]
     pub const fn parameters(&self) -> u64 {
         self.parameters
@@ -356,7 +356,7 @@ impl TrainingNet {
     ///
     /// # Panics
     ///
-    /// If there is none of that id.
+    /// If there is no map with that id.
     #[must_use]
     pub fn map(&self, id: MapId) -> &FeatureMap {
         &self.maps[id.index()]
@@ -366,7 +366,7 @@ impl TrainingNet {
     ///
     /// # Panics
     ///
-    /// If there is none of that id.
+    /// If there is no function with that id.
     #[must_use]
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
@@ -392,7 +392,7 @@ impl TrainingNet {
         self.producers[map.index()]
     }
 
-    /// The function that reads a map last in the forward pass; `None` if nothing does.
+    /// The function that reads a map last in the forward pass; `None` if no function reads it.
     ///
     /// # Panics
     ///
@@ -417,7 +417,7 @@ impl TrainingNet {
         self.map_ids().filter(|&map| self.is_retained(map))
     }
 
-    /// Whether a gradient of the map is computed: of all but the inputs of the net.
+    /// Whether a gradient of the map is computed: true for all maps except inputs of the net.
     ///
     /// # Panics
     ///

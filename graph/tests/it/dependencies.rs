@@ -1,12 +1,12 @@
-//! Dependencies beside a reference that looks at each byte of each storage.
+//! Compares dependencies with a reference that checks each byte of each storage.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Ancestors, Dependencies, Graph, OpId, Operation, Tensor, TensorId};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Operations that read, make and update tensors of three storages of 12 bytes, and views of them. `None`: it broke a
-/// rule.
+/// Operations that read, make and update tensors of three storages of 12 bytes, and views of them. `None` if they break
+/// a rule.
 fn random_graph(rng: &mut impl Rng) -> Option<Graph> {
     let mut graph = Graph::builder();
     let mut tensors: Vec<TensorId> = (0..3).map(|_| graph.tensor(Tensor::new("", Bytes::new(12)))).collect();
@@ -34,7 +34,7 @@ fn random_graph(rng: &mut impl Rng) -> Option<Graph> {
     graph.build().ok()
 }
 
-/// For each byte of each storage, whether a tensor has it.
+/// For each byte of each storage, whether a tensor contains it.
 fn bytes(graph: &Graph, tensor: TensorId) -> Vec<bool> {
     let place = graph.place(tensor);
     let from = place.root.index() * 12 + usize::try_from(place.offset.get()).expect("small");
@@ -73,7 +73,7 @@ fn makes_for(graph: &Graph, maker: &Operation, reader: &Operation) -> bool {
     })
 }
 
-/// Which operations come before which, by bytes, closed under paths.
+/// For each operation, which others come before it, computed by bytes and closed under paths.
 fn reference(graph: &Graph) -> Vec<Vec<bool>> {
     let ops = graph.operations();
     let touched: Vec<[Vec<bool>; 3]> = ops.iter().map(|operation| touched(graph, operation)).collect();
@@ -115,8 +115,8 @@ fn dependencies_are_those_of_each_byte() {
     assert!(updates > 1_000, "{updates}");
 }
 
-/// Whatever order the operations of a valid graph are added in, a graph comes out that keeps the turns of updates,
-/// or a cycle is named; added in their own order, nothing changes.
+/// Adds the operations of a valid graph in any order: the result is a graph that keeps the order of updates, or an
+/// error that names a cycle. In their own order, nothing changes.
 #[test]
 fn a_valid_order_is_kept_where_any_is_allowed() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);

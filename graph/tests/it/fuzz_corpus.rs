@@ -11,8 +11,8 @@ mod schedule_checks;
 use graph_checks::check_graph;
 use schedule_checks::check_schedule;
 
-/// Checks every seed of a corpus, and each cut short, without a byte, and with a byte turned: neighbours that a fuzzer
-/// would try. Returns how many seeds there are.
+/// Checks every seed of a corpus, and variants that a fuzzer would try: truncated, without one byte, and with one byte
+/// changed. Returns the number of seeds.
 fn check_neighbours(corpus: &str, check: fn(&[u8])) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(corpus);
     let mut seeds = 0;

@@ -1,11 +1,11 @@
-//! Large graphs. Each test ends at once; with a step that is quadratic it would take minutes or more.
+//! Large graphs. Each test finishes quickly; a quadratic step would take minutes or more.
 
 use std::time::{Duration, Instant};
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Dependencies, Graph, GraphBuilder, OpId, Operation, Tensor, TensorId, lower};
 
-/// Much more than a debug build on a busy machine takes, much less than a quadratic step.
+/// Much longer than a debug build on a busy machine takes, much shorter than a quadratic step.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn within_the_limit<T>(act: impl FnOnce() -> T) -> T {
@@ -48,7 +48,7 @@ fn views_of_joined_pieces_depend_on_their_own_piece() {
     });
 }
 
-/// An optimizer that updates all parameters, views of one storage, in one operation, again and again.
+/// An optimizer that repeatedly updates all parameters, views of one storage, in one operation.
 #[test]
 fn fused_updates_count_once() {
     let (count, rounds) = (2_000, 50);

@@ -1,25 +1,26 @@
-//! What rows of schedules were asked for: which net, at which sizes, and which rows answer the same question.
+//! Groups schedule rows by the question they answer: which net, at which sizes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::schedule::ScheduleRow;
 
-/// A training net by its key, without its batch.
+/// A training net: its key without the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Net {
-    /// `resnet50`.
+    /// The name: `resnet50`.
     pub(crate) name: String,
-    /// Tokens of a sequence, where the key has them.
+    /// Tokens of a sequence, if the key contains them.
     pub(crate) sequence: Option<u64>,
-    /// Height and width of an image, where the key has them.
+    /// Height and width of an image, if the key contains them.
     pub(crate) input: Option<u64>,
-    /// As the key has it: `8m`, `x20`.
+    /// The workspace in the key: `8m`, `x20`.
     pub(crate) workspace: Option<String>,
 }
 
 impl Net {
-    /// `model/resnet50/train/b512/i448` is `resnet50` with images of 448. Of what is no key of a model the rest is the name.
+    /// `model/resnet50/train/b512/i448` is `resnet50` with images of 448. If the key is not that of a model, its
+    /// remainder is the name.
     pub(crate) fn of(workload: &str) -> Self {
         let number = |part: &str, letter: char| -> Option<u64> {
             let digits = part.strip_prefix(letter)?;
@@ -45,8 +46,8 @@ impl Net {
     }
 }
 
-/// What a page names a case by: net, sequence, workspace, machine, link to the host and back, capacity. Rates are positive, so
-/// that their bits are in their order.
+/// The parts of a case's name on pages: net, sequence, workspace, machine, link to the host and back, capacity. Rates
+/// are positive, so their bits sort in the same order as the rates.
 pub(crate) type Shown = (String, Option<u64>, Option<String>, String, u64, u64, u64);
 
 pub(crate) fn shown(row: &ScheduleRow) -> Shown {
@@ -55,24 +56,24 @@ pub(crate) fn shown(row: &ScheduleRow) -> Shown {
     (name, sequence, workspace, row.machine.clone(), out, back, row.capacity)
 }
 
-/// What else makes a question, and stands in few names.
+/// Further parts of a question, which few names contain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Variant {
-    /// Problems that later ones of the same size have replaced: 0 of the latest.
+    /// The number of later problems of the same size; 0 for the latest.
     pub(crate) age: usize,
-    /// Digest of the machine but for its memory; older rows have none.
+    /// Digest of the machine without its memory; older rows lack it.
     pub(crate) rates: Option<String>,
-    /// Where times are from; older rows do not say it.
+    /// The source of the times; older rows lack it.
     pub(crate) times: Option<String>,
-    /// It decides on what fits.
+    /// The planner, which decides whether offsets fit.
     pub(crate) planner: String,
 }
 
-/// The rows of one name by their variants. At one size all rows of a variant are of one problem.
+/// The rows of one name by variant. At one size, all rows of a variant have the same problem.
 pub(crate) fn variants<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'r ScheduleRow>> {
     let origin = |row: &ScheduleRow| (row.rates_digest.clone(), row.times.clone());
     let known: BTreeSet<_> = rows.iter().map(|row| origin(row)).filter(|of| of.0.is_some()).collect();
-    // Older rows beside those of a single machine are of that machine, as far as anyone can tell.
+    // If the other rows are all of one machine, older rows are assumed to be of it too.
     let only = known.first().filter(|_| known.len() == 1);
     let mut groups: BTreeMap<Variant, Vec<&ScheduleRow>> = BTreeMap::new();
     for row in rows {
@@ -99,7 +100,7 @@ fn size(row: &ScheduleRow) -> Size {
     (row.batch, Net::of(&row.workload).input)
 }
 
-/// Of each problem how many later ones there are of the same size.
+/// For each problem, the number of later ones of the same size.
 fn ages<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<(Size, &'r str), usize> {
     let mut sizes: BTreeMap<Size, BTreeMap<&str, u64>> = BTreeMap::new();
     for row in rows {
@@ -115,17 +116,17 @@ fn ages<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<(Size, &'r str), usize> {
     ages
 }
 
-/// Which of the sizes changes from run to run.
+/// Which size varies between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sweep {
-    /// The batch, with inputs of this size; `None`: that of the net.
+    /// The batch, with inputs of this size; `None` for the net's own input size.
     Batch { input: Option<u64> },
     /// The size of the input, at this batch.
     Input { batch: u64 },
 }
 
 impl Sweep {
-    /// The size of a row among the others.
+    /// The size of a row that varies.
     pub(crate) fn size(self, row: &ScheduleRow) -> u64 {
         match self {
             Self::Batch { .. } => row.batch,
@@ -134,7 +135,8 @@ impl Sweep {
     }
 }
 
-/// The rows of a variant by what changes in them: where batches and inputs both do, what takes fewer values is held.
+/// The rows of a variant by the size that varies. If both batches and inputs vary, the one with fewer values is held
+/// constant.
 pub(crate) fn sweeps<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Vec<&'r ScheduleRow>> {
     let sized = || rows.iter().map(|row| size(row)).filter(|(_, input)| input.is_some());
     let batches: BTreeSet<u64> = sized().map(|(batch, _)| batch).collect();
@@ -151,7 +153,8 @@ pub(crate) fn sweeps<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Vec<&'r Sc
     sweeps
 }
 
-/// How wide the limits of a run are: no greater than those of another that has no narrower one.
+/// The limits of a run, to compare how wide they are. A run whose limits are all at least as wide as another's never
+/// compares as less.
 pub(crate) fn width(row: &ScheduleRow) -> [u64; 4] {
     [row.work_limit, row.wall_limit_ns, row.memory_limit_bytes, row.planner_wall_ns]
         .map(|limit| limit.unwrap_or(u64::MAX))

@@ -1,16 +1,16 @@
-//! Which plans are drawn.
+//! Chooses the plans to draw.
 
 use planlab_results::queries::CellRow;
 
 use crate::data::model::Model;
 
-/// Larger workloads have maps of the best and the baseline's plan alone.
+/// Larger workloads only have maps of the best plan and the baseline's.
 const SMALL: u64 = 2_000;
-/// So many of the lowest heights of a small workload are drawn.
+/// This many of the lowest heights of a small workload are drawn.
 const LOWEST: usize = 3;
 
-/// The cells whose plans are drawn, by workload: the best, the baseline's, and then others that are low.
-/// Where there are more than `maps`, every workload has its first ones before any has more.
+/// The cells whose plans are drawn, by workload: the best, the baseline's, and then others with low heights. If there
+/// are more than `maps`, every workload gets its first ones before any gets more.
 pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usize>> {
     let workloads = 0..model.workloads.len();
     let mut left = maps;
@@ -28,7 +28,7 @@ pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usiz
     chosen
 }
 
-/// Adds a cell, unless its plan is there already.
+/// Adds a cell unless its plan is already chosen.
 fn add(model: &Model, chosen: &mut Vec<usize>, cell: usize, left: &mut usize) {
     let plan = |cell: usize| &model.cells[cell].plan;
     if *left > 0 && plan(cell).is_some() && chosen.iter().all(|&other| plan(other) != plan(cell)) {
@@ -45,7 +45,7 @@ fn first(model: &Model, workload: usize, baseline: &str) -> Vec<usize> {
     [model.best_cell(workload), baseline].into_iter().flatten().filter_map(number).collect()
 }
 
-/// One cell of each of the lowest heights, those without hand-overs before others of the same height.
+/// One cell for each of the lowest heights; at equal heights, a cell without hand-overs comes first.
 fn lowest(model: &Model, workload: usize) -> Vec<usize> {
     let rank = |cell: usize| {
         let row = &model.cells[cell];

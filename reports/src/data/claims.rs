@@ -1,6 +1,6 @@
-//! What others published, to be set beside our figures.
+//! Published figures of others, for comparison with ours.
 //!
-//! The claims stand in `claims.toml`; docs/claims.md says in words where figures differ and why.
+//! The claims are in `claims.toml`; docs/claims.md explains where figures differ and why.
 
 use std::sync::OnceLock;
 
@@ -11,51 +11,50 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
-    /// A short name, the same for good.
+    /// A short permanent name.
     pub(crate) id: String,
-    /// What is claimed, a sentence.
+    /// The claim as a sentence.
     pub(crate) claim: String,
-    /// Who says so, and where.
+    /// The author, and the place of publication.
     pub(crate) source: String,
-    /// Whether the source has the figure, or it was measured with the source's program.
+    /// Whether the source contains the figure, or the source's program produced it.
     pub(crate) basis: Basis,
-    /// Of a measured figure: with which commit and options the program ran for a record of ours, or that it is not
-    /// reproduced.
+    /// For a measured figure: the commit and options of our recorded run, or a statement that it is not reproduced.
     #[serde(default)]
     pub(crate) program: Option<String>,
     /// Keys of workloads; a `*` at the end stands for any ending.
     pub(crate) workloads: Vec<String>,
-    /// Keys of planners, likewise.
+    /// Keys of planners; a `*` at the end stands for any ending.
     pub(crate) planners: Vec<String>,
-    /// Which of our figures is meant.
+    /// Our corresponding figure.
     pub(crate) figure: Kind,
-    /// The capacity that was asked for, bytes; none: the height was minimised.
+    /// The given capacity in bytes; `None` if the height was minimised.
     #[serde(default)]
     pub(crate) capacity: Option<u64>,
-    /// The published figure as it is written.
+    /// The figure as published.
     pub(crate) published: String,
-    /// The least that rounds to what was published, in the figure's unit.
+    /// The lowest value that rounds to the published one, in the figure's unit.
     #[serde(default)]
     pub(crate) low: Option<f64>,
-    /// The most that does.
+    /// The highest such value.
     #[serde(default)]
     pub(crate) high: Option<f64>,
-    /// The command that measures it.
+    /// The command that measures our figure.
     pub(crate) command: String,
 }
 
-/// Where a figure is from.
+/// The origin of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
-    /// The source has it.
+    /// The source contains it.
     Published,
-    /// Somebody had it by running the source's program.
+    /// A run of the source's program produced it.
     Measured,
 }
 
 impl Basis {
-    /// In words, on the page.
+    /// A description for the page.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -74,9 +73,9 @@ pub(crate) enum Kind {
     HeightOverLoad,
     /// Seconds to the answer.
     Seconds,
-    /// 1 where the plan is proved optimal, else 0.
+    /// 1 if the plan is proved optimal, else 0.
     Proved,
-    /// How much less than with the framework's own pool, parameters included in both: a share.
+    /// The reduction against the framework's own pool, as a share; both include parameters.
     TotalReduction,
 }
 
@@ -100,7 +99,7 @@ pub(crate) fn claims() -> &'static [Claim] {
 }
 
 impl Claim {
-    /// Where the figure is from, in words.
+    /// The origin of the figure, in words.
     pub(crate) fn basis_in_words(&self) -> String {
         match &self.program {
             Some(program) => format!("{}: {program}", self.basis.name()),
@@ -108,7 +107,7 @@ impl Claim {
         }
     }
 
-    /// Whether a row is of the claim's planners and workloads, and was asked for the same.
+    /// Whether a row has the claim's planners, workloads and capacity.
     pub(crate) fn is_about(&self, row: &CellRow) -> bool {
         let any = |patterns: &[String], key: &str| patterns.iter().any(|pattern| fits(pattern, key));
         row.target_bytes == self.capacity

@@ -1,4 +1,4 @@
-//! Rows of frameworks: on each net, under the same conditions, the contenders beside each other.
+//! Groups framework rows: the contenders on each net under the same conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use planlab_results::statistics::shifted_geometric_mean;
 use crate::figures::Series;
 use crate::format::{count_real, real};
 
-/// The contender that a program has without anybody's doing.
+/// The default allocator of a program.
 pub(crate) const GLIBC: &str = "glibc";
 
-/// All rows of a store; the same rows in any order give the same.
+/// All rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frameworks {
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) rows: usize,
     /// Digest of the rows.
     pub(crate) digest: String,
-    /// What stands in one figure.
+    /// One group per figure.
     pub(crate) groups: Vec<Group>,
     /// Rows without figures.
     pub(crate) failures: Vec<FrameworkRow>,
-    /// Nets whose output depends on who served the memory, in words.
+    /// Nets whose output depends on the allocator, in words.
     pub(crate) unequal: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Group {
     pub(crate) cases: Vec<Case>,
 }
 
-/// What the nets of a group share.
+/// The common conditions of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Conditions {
     pub(crate) framework: String,
@@ -46,15 +46,15 @@ pub(crate) struct Conditions {
     pub(crate) batch: u64,
     /// The machine's digest.
     host: String,
-    /// That digest shortened, where there are several machines; else empty.
+    /// That digest shortened, if there are several machines; otherwise empty.
     pub(crate) machine: String,
 }
 
-/// A net: what is compared.
+/// One net, with the runs to compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) net: String,
-    /// By contender.
+    /// The runs, by contender.
     pub(crate) runs: Vec<Run>,
 }
 
@@ -62,19 +62,19 @@ pub(crate) struct Case {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) series: Series,
-    /// The last process.
+    /// The row of the last process.
     pub(crate) row: FrameworkRow,
     pub(crate) processes: usize,
     pub(crate) wall: Spread,
     pub(crate) cpu: Spread,
     pub(crate) faults: Spread,
-    /// The most that was resident in the steady state of any process, bytes.
+    /// The most bytes resident in the steady state of any process.
     pub(crate) steady: Option<u64>,
-    /// The most that was ever resident.
+    /// The most bytes ever resident.
     pub(crate) peak: Option<u64>,
 }
 
-/// Where the middle half of some samples lies.
+/// The range of the middle half of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -83,7 +83,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Median and quartiles; zeros without samples.
+    /// Median and quartiles; zeros if there are no samples.
     fn of<'s>(samples: impl Iterator<Item = &'s u64>) -> Self {
         let mut sorted: Vec<f64> = samples.map(|&sample| real(sample)).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -141,7 +141,7 @@ impl Conditions {
         Self { framework, mode, threads: row.threads, batch: row.batch, host, machine }
     }
 
-    /// `torch-1.13.0a0, inference, batch 16, 1 thread`.
+    /// For example `torch-1.13.0a0, inference, batch 16, 1 thread`.
     pub(crate) fn name(&self) -> String {
         let mode = if self.mode == "train" { "training" } else { "inference" };
         let threads =
@@ -153,7 +153,7 @@ impl Conditions {
 }
 
 impl Run {
-    /// Of the processes of the newest build, and of the same number of propagations.
+    /// The run from the processes of the newest build with the same number of propagations.
     fn of(series: Series, rows: Vec<FrameworkRow>) -> Option<Self> {
         let newest = rows.iter().max_by_key(|row| row.started_ns)?.clone();
         let rows: Vec<FrameworkRow> = rows.into_iter().filter(|row| row.cell == newest.cell).collect();
@@ -183,27 +183,27 @@ impl Case {
         self.runs.iter().filter(|run| run.series.label != PLANLAB)
     }
 
-    /// The other one that takes the least CPU time.
+    /// The contender besides planlab with the least CPU time.
     pub(crate) fn fastest(&self) -> Option<&Run> {
         self.others().min_by(|a, b| a.cpu.median.total_cmp(&b.cpu.median))
     }
 
-    /// The other one that holds the least in the steady state.
+    /// The contender besides planlab with the least memory in the steady state.
     pub(crate) fn smallest(&self) -> Option<&Run> {
         self.others().filter(|run| run.steady.is_some()).min_by_key(|run| run.steady)
     }
 
-    /// How many times as fast as another ours is, in CPU time.
+    /// The speed of planlab divided by that of another contender, by CPU time.
     pub(crate) fn speed_over(&self, other: &Run) -> Option<f64> {
         over(other.cpu.median, self.ours()?.cpu.median)
     }
 
-    /// The same in wall time.
+    /// The same ratio by wall time.
     pub(crate) fn wall_speed_over(&self, other: &Run) -> Option<f64> {
         over(other.wall.median, self.ours()?.wall.median)
     }
 
-    /// What ours holds in the steady state, over what another one does.
+    /// The memory of planlab divided by that of another contender, in the steady state.
     pub(crate) fn memory_over(&self, other: &Run) -> Option<f64> {
         over(real(self.ours()?.steady?), real(other.steady?))
     }
@@ -218,15 +218,15 @@ fn over(a: f64, b: f64) -> Option<f64> {
 pub(crate) struct Ratios {
     /// The geometric mean.
     pub(crate) mean: f64,
-    /// The least, and whose it is.
+    /// The least ratio, and its net.
     pub(crate) least: (f64, String),
-    /// The greatest, and whose it is.
+    /// The greatest ratio, and its net.
     pub(crate) most: (f64, String),
     pub(crate) nets: usize,
 }
 
 impl Group {
-    /// A ratio of each net that has one; `None` where none has.
+    /// The ratios of all nets that have one; `None` if no net has one.
     pub(crate) fn ratios(&self, of: impl Fn(&Case) -> Option<f64>) -> Option<Ratios> {
         let mut all: Vec<(f64, String)> =
             self.cases.iter().filter_map(|case| Some((of(case)?, case.net.clone()))).collect();
@@ -235,7 +235,7 @@ impl Group {
         Some(Ratios { mean, least: all.first()?.clone(), most: all.last()?.clone(), nets: all.len() })
     }
 
-    /// The contenders of any of its nets.
+    /// The contenders that ran on any of its nets.
     pub(crate) fn contenders(&self) -> Vec<&Series> {
         let runs = self.cases.iter().flat_map(|case| &case.runs);
         let by_number: BTreeMap<usize, &Series> = runs.map(|run| (run.series.number, &run.series)).collect();

@@ -1,4 +1,4 @@
-//! What the records say: grouped, computed, and set out in tables.
+//! The data of a report: records grouped, computed, and arranged in tables.
 
 pub(crate) mod asked;
 pub(crate) mod chosen;

@@ -1,4 +1,4 @@
-//! What the records say, grouped as pages and plots need it.
+//! The records of a store, grouped for pages and plots.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,25 +20,25 @@ pub(crate) struct Workload {
     pub(crate) instance: String,
     pub(crate) buffers: u64,
     pub(crate) load: u64,
-    /// Where its cells are among all.
+    /// The range of its cells among all cells.
     pub(crate) cells: Range<usize>,
 }
 
-/// Everything that pages are made of; the same records in any order give the same.
+/// The data of all pages; independent of the order of the records.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// What the cells are of.
+    /// The tables of the cells.
     pub(crate) tables: Tables,
-    /// Their planners, and what is asked of all cells.
+    /// All cells and their planners.
     pub(crate) all: Cells,
-    /// By workload.
+    /// The cells, by workload.
     pub(crate) cells: Vec<CellRow>,
     pub(crate) workloads: Vec<Workload>,
-    /// Every planner over all its cells.
+    /// Each planner over all its cells.
     pub(crate) leaders: Vec<Leader>,
-    /// The same by suite.
+    /// The leaders of each board.
     pub(crate) boards: Vec<(Board, Leaders)>,
-    /// The planner that the others are compared with: not in place, on the most workloads, with the least gap; and they.
+    /// The reference planner (not in place, on the most workloads, with the least gap), and the comparisons with it.
     pub(crate) pairs: Option<(usize, Vec<HeightPairs>)>,
     /// Gaps by workload.
     pub(crate) gaps: Vec<Gap>,
@@ -48,15 +48,15 @@ pub(crate) struct Model {
     pub(crate) planner_gaps: Vec<PlannerGaps>,
     /// Profiles of heights.
     pub(crate) profiles: Vec<Profile>,
-    /// Heights by planner and workload, where there is one.
+    /// Heights by planner and workload, if there is one.
     heights: BTreeMap<(usize, usize), u64>,
     /// Rows that failed.
     pub(crate) failures: Vec<Failure>,
-    /// Machines and builds, what enforced limits there, and how many rows are of each.
+    /// Machines and builds, the mechanisms that enforced limits there, and the number of rows for each.
     pub(crate) machines: Vec<(Provenance, String, u64)>,
-    /// The suites that asked for rows.
+    /// The suites of the rows.
     pub(crate) suites: BTreeSet<String>,
-    /// The limits that rows had.
+    /// The limits of the rows.
     pub(crate) limits: BTreeSet<Limits>,
     /// Growth with the number of buffers.
     pub(crate) curves: Vec<Curve>,
@@ -92,7 +92,7 @@ impl Model {
         })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.all.statuses.values().sum()
     }
@@ -101,17 +101,17 @@ impl Model {
         &self.all.planners[cell.planner_number]
     }
 
-    /// The planner of this label, if it is there.
+    /// The planner with this label, if it exists.
     pub(crate) fn planner_of(&self, label: &str) -> Option<usize> {
         self.all.planners.iter().position(|planner| planner.label == label)
     }
 
-    /// The workload of this key, if it is there.
+    /// The workload with this key, if it exists.
     pub(crate) fn workload_of(&self, key: &str) -> Option<usize> {
         self.workloads.iter().position(|workload| workload.key == *key)
     }
 
-    /// What a planner is called in tables, with a mark where it hands memory over in place.
+    /// A planner's name in tables, with a mark if it uses hand-overs.
     pub(crate) fn marked(&self, planner: usize) -> String {
         let Planner { label, is_in_place, .. } = &self.all.planners[planner];
         format!("{label}{}", if *is_in_place { " \u{21c4}" } else { "" })
@@ -121,8 +121,8 @@ impl Model {
         Series { label: self.all.planners[planner].label.clone(), number: planner }
     }
 
-    /// The height of a planner on a workload: the lower median over its cells (seeds); `None` where it did
-    /// not run or has no answer. Cells that were asked for a capacity do not count.
+    /// The height of a planner on a workload: the lower median over its cells (seeds). `None` if it did not run or has
+    /// no answer. Cells with a given capacity do not count.
     pub(crate) fn height(&self, planner: usize, workload: usize) -> Option<u64> {
         self.heights.get(&(planner, workload)).copied()
     }
@@ -131,14 +131,14 @@ impl Model {
         self.cells[self.workloads[workload].cells.clone()].iter()
     }
 
-    /// The cells of a planner on a workload that were not asked for a capacity.
+    /// The cells of a planner on a workload without a given capacity.
     pub(crate) fn free_cells(&self, planner: usize, workload: usize) -> impl Iterator<Item = &CellRow> {
         let is_one = move |cell: &&CellRow| cell.planner_number == planner && cell.target_bytes.is_none();
         self.cells_of(workload).filter(is_one)
     }
 
-    /// The cell with the lowest height of a workload; of equals the first, one without hand-overs before. Cells
-    /// that were asked for a capacity do not count.
+    /// The cell with the lowest height of a workload. Among equals, one without hand-overs comes first, then the first
+    /// in order. Cells with a given capacity do not count.
     pub(crate) fn best_cell(&self, workload: usize) -> Option<&CellRow> {
         let free = self.cells_of(workload).filter(|cell| cell.target_bytes.is_none());
         let ranked = free.filter_map(|cell| Some(((cell.height?, cell.hand_overs > 0), cell)));
@@ -168,13 +168,13 @@ fn reference(leaders: &[Leader], planners: &[Planner]) -> Option<usize> {
     plain.min_by(|a, b| order(a, b)).map(|leader| leader.planner_number)
 }
 
-/// Planners on the most workloads first, of those the one with the least mean gap.
+/// Planners on the most workloads first, then those with the least mean gap.
 pub(crate) fn order(a: &Leader, b: &Leader) -> Ordering {
     let gap = |leader: &Leader| leader.mean_gap().mean.unwrap_or(f64::INFINITY);
     b.workloads.cmp(&a.workloads).then_with(|| gap(a).total_cmp(&gap(b)))
 }
 
-/// Compares keys with the numbers in them as numbers: `b8` before `b32`.
+/// Compares keys, with numbers inside them in numeric order: `b8` before `b32`.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -186,14 +186,14 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
         let order =
             l_text.cmp(r_text).then_with(|| (l_number.len(), l_number).cmp(&(r_number.len(), r_number)));
         if order != Ordering::Equal || (l_rest.is_empty() && r_rest.is_empty()) {
-            // Texts that differ in leading zeros alone still need an order.
+            // Texts that differ only in leading zeros still need an order.
             return order.then_with(|| left.cmp(right)).then_with(|| a.cmp(b));
         }
         (left, right) = (l_rest, r_rest);
     }
 }
 
-/// The digits at the start, without leading zeros, and what follows.
+/// The leading digits without leading zeros, and the remaining text.
 fn number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

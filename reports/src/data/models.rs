@@ -1,4 +1,4 @@
-//! Cells of models: a net by batch and workspace limit, and what was asked of its graph.
+//! Cells of models: a net by batch and workspace limit, with the questions about its graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,40 +10,40 @@ use super::replays::{self, Replays};
 
 /// The route of nets, and that of graph files.
 const ROUTES: [&str; 2] = ["model", "graph"];
-/// Planners that stand for no sharing, in-place alone, sharing alone, and both.
+/// Planners that represent no sharing, in-place alone, sharing alone, and both.
 pub(crate) const NOTHING: &str = "bump";
 pub(crate) const IN_PLACE: &str = "mxnet-sharing/in-place-only";
 pub(crate) const SHARING: &str = "mxnet-sharing/sharing-only";
 pub(crate) const BOTH: &str = "mxnet-sharing";
 
-/// One workload of a net or graph file: the memory that planners and allocators reached.
+/// One workload of a net or graph file, with the memory that planners and allocators need.
 #[derive(Clone, Debug)]
 pub(crate) struct Case<'m> {
     /// The workload's key without the question.
     pub(crate) key: WorkloadKey,
-    /// The key without its batch: what a curve over batches belongs to.
+    /// The key without its batch; a curve over batches has one family.
     pub(crate) family: String,
     pub(crate) batch: u64,
     pub(crate) question: Question<'m>,
     pub(crate) load: u64,
-    /// The lowest height of each planner, bytes.
+    /// The lowest height of each planner in bytes.
     pub(crate) heights: BTreeMap<&'m str, u64>,
-    /// What each online allocator held once it had settled, bytes.
+    /// The bytes that each online allocator held in the steady state.
     pub(crate) reserved: BTreeMap<&'m str, u64>,
-    /// In how many random legal orders a plan was run, and in how many of them it failed.
+    /// The number of random legal orders in which a plan was run, and the number of failures among them.
     pub(crate) orders: Option<(u64, u64)>,
-    /// The least memory that any legal order needs, as proved, bytes.
+    /// The proven minimum of memory over all legal orders, in bytes.
     pub(crate) order_bound: Option<u64>,
 }
 
-/// What `planlab graph` asks of a net beside its plan; the last segment of the key.
+/// A question of `planlab graph` about a net, besides its plan; the last segment of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question<'k> {
-    /// Nothing: the net's own order.
+    /// No question: the net's own order.
     Plan,
-    /// Another order of the operations, by what found it.
+    /// Another order of the operations, with the method that found it.
     Order(&'k str),
-    /// A plan that holds in every legal order, by how buffers are kept apart.
+    /// A plan that holds in every legal order, with the method that keeps buffers apart.
     Safe(&'k str),
 }
 
@@ -59,13 +59,13 @@ impl<'k> Question<'k> {
 }
 
 impl<'m> Case<'m> {
-    /// The lowest height of all planners that give offsets.
+    /// The lowest height over all planners that provide offsets.
     pub(crate) fn lowest(&self) -> Option<u64> {
         let is_means = |planner: &str| [NOTHING, IN_PLACE, SHARING, BOTH].contains(&planner);
         self.heights.iter().filter(|(planner, _)| !is_means(planner)).map(|(_, &height)| height).min()
     }
 
-    /// The net or the file.
+    /// The name of the net or file.
     pub(crate) fn group(&self) -> &str {
         self.key.group()
     }
@@ -74,7 +74,7 @@ impl<'m> Case<'m> {
         self.key.net().is_some_and(|net| net.mode == "train")
     }
 
-    /// What planners and allocators need, bytes; an allocator is marked.
+    /// The bytes that planners and allocators need; allocators are marked.
     pub(crate) fn memory(&self) -> impl Iterator<Item = (String, u64)> + use<'_, 'm> {
         let planned = self.heights.iter().map(|(&planner, &height)| (planner.to_owned(), height));
         let reserved = self.reserved.iter().map(|(name, &held)| (format!("{name} (allocator)"), held));
@@ -82,13 +82,13 @@ impl<'m> Case<'m> {
     }
 }
 
-/// Every workload of a net or graph file that has an answer.
+/// All workloads of nets and graph files with an answer.
 pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
     let numbered = model.workloads.iter().enumerate();
     let planned = numbered.filter_map(|(number, workload)| case((model, replays), number, workload));
     let mut cases: Vec<Case<'m>> = planned.collect();
     let known: BTreeSet<WorkloadKey> = cases.iter().map(|case| case.key.clone()).collect();
-    // Of some batches only an allocator was asked for.
+    // For some batches only an allocator was run.
     for replayed in replays.simulated().filter(|case| !known.contains(case.workload())) {
         let key = WorkloadKey::from(replayed.workload());
         let Some((family, batch)) = family(&key) else { continue };
@@ -104,7 +104,7 @@ pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>>
     cases
 }
 
-/// What each online allocator that served a workload held once it had settled, bytes.
+/// The bytes that each online allocator held for a workload in the steady state.
 fn held<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
     let served = replays.simulated().filter(|case| case.workload() == key);
     let served = served.filter(|case| case.row().performance.status == End::Complete);
@@ -147,10 +147,10 @@ fn case<'m>(
     })
 }
 
-/// A key without its batch, and the batch; `None` where it is neither of a net nor of a graph file.
+/// A key without its batch, and the batch; `None` if it is neither that of a net nor of a graph file.
 fn family(key: &str) -> Option<(String, u64)> {
     let (route, rest) = key.split_once('/')?;
-    // Iterations of Chainer's seq2seq example have other sentences each: they are no curve.
+    // Iterations of Chainer's seq2seq example have different sentences, so they do not form a curve.
     if !ROUTES.contains(&route) || rest.split('/').any(|segment| segment.starts_with("iteration")) {
         return None;
     }

@@ -12,66 +12,67 @@ use crate::figures::memory::{self, Names, NetMemory};
 use crate::figures::palette::BLUE;
 use crate::format::nanoseconds;
 
-/// What is known of a workload beside the records; memory in bytes.
+/// Facts about a workload that are not in the records; memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolTotal {
-    /// What is kept over all iterations: parameters and their state.
+    /// Bytes kept over all iterations: parameters and their state.
     pub parameters: Option<u64>,
-    /// The sum of all requests, each with memory of its own.
+    /// The sum of all requests, without any reuse.
     pub network_wise: Option<u64>,
-    /// What the framework's own pool took for the same requests.
+    /// The bytes that the framework's own pool took for the same requests.
     pub pool: Option<u64>,
-    /// What the framework's own pool held after a whole process of the net, with what is kept over all iterations.
+    /// The bytes that the framework's own pool held after a whole process of the net, including those kept over all
+    /// iterations.
     pub process_pool: Option<u64>,
-    /// The time in the framework's own pool for one propagation, nanoseconds, as it was measured.
+    /// Measured time of one propagation in the framework's own pool, in nanoseconds.
     pub pool_ns: Option<u64>,
-    /// The time in a plan's table for one propagation, nanoseconds, measured beside it.
+    /// Time of one propagation in a plan's table, in nanoseconds, measured alongside it.
     pub plan_ns: Option<u64>,
-    /// The most that PyTorch itself reserved while the trace was recorded.
+    /// The most bytes that PyTorch itself reserved while the trace was recorded.
     pub torch_reserved: Option<u64>,
-    /// The most that was in use in PyTorch at once while the trace was recorded.
+    /// The most bytes in use in PyTorch at once while the trace was recorded.
     pub torch_allocated: Option<u64>,
-    /// How many iterations a trace of PyTorch's tells apart; 0 for other workloads.
+    /// The number of iterations that can be distinguished in a PyTorch trace; 0 for other workloads.
     pub torch_iterations: usize,
-    /// Whether two of them ask for other sizes, or in another order.
+    /// Whether two iterations request different sizes, or in a different order.
     pub torch_iterations_differ: bool,
-    /// Whether an output layer lost its own weight to an embedding's in the process that the trace was cut from.
+    /// Whether an output layer's own weight was replaced by an embedding's in the process that contains the trace.
     pub torch_tied_head: bool,
 }
 
-/// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
+/// Facts by workload key. Reports have no access to workloads, so the caller provides them.
 pub type PoolTotals = BTreeMap<String, PoolTotal>;
 
 pub(crate) type Numbered<'k> = (NetParts<'k>, usize);
 
-/// Bars for each batch.
+/// Bars per batch.
 const BARS: usize = 3;
 
-/// What a key says of a net in training or inference; `None` for the whole process that a propagation was cut from.
+/// The parts of a net's key in training or inference; `None` for the whole process that contains a propagation.
 pub(crate) fn net_of(key: &WorkloadKey) -> Option<NetParts<'_>> {
     key.net().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
 }
 
-/// The batch with the variant behind it.
+/// The batch, followed by the variant.
 pub(crate) fn shown_batch(net: &NetParts<'_>) -> String {
     let variant = net.variant.map(|variant| format!(" {}", variant.replace("iteration", "#")));
     format!("b{}{}", net.batch, variant.unwrap_or_default())
 }
 
-/// A figure with its caption, and the route that it is of.
+/// A figure with its caption, and its route.
 pub(crate) type NetFigure = (String, (Drawing, String));
 
-/// Workloads of nets that stand in one figure.
+/// Workloads of nets in one figure.
 pub(crate) struct NetPart<'k> {
     pub(crate) route: &'k str,
-    /// Route, mode and the number of the part, where there are several.
+    /// Route, mode and, with several parts, the part's number.
     pub(crate) title: String,
-    /// Each with its place among the workloads.
+    /// The nets, each with its index among the workloads.
     pub(crate) nets: Vec<Numbered<'k>>,
 }
 
-/// Workloads of nets by route and mode, cut into parts that fit a figure with so many bars for each batch; whole nets
-/// only.
+/// Workloads of nets by route and mode, split into parts that fit a figure with this many bars per batch; a net is
+/// never split.
 pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k WorkloadKey>, bars: usize) -> Vec<NetPart<'k>> {
     let mut kinds: BTreeMap<(&str, &str), Vec<Numbered<'_>>> = BTreeMap::new();
     for (number, key) in keys.into_iter().enumerate() {
@@ -92,7 +93,7 @@ pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k WorkloadKey>, bars: u
     parts
 }
 
-/// Nets that fit beside each other in one figure.
+/// Splits nets into groups that fit side by side in one figure.
 fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
     let mut chunks: Vec<Vec<Numbered<'_>>> = Vec::new();
     let mut room = 0.0;
@@ -111,8 +112,8 @@ fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
     chunks
 }
 
-/// Memory by net and batch: one figure for each route and mode. `sums` are the instances' sums of sizes by
-/// workload, for those without a total of their own.
+/// Memory by net and batch, one figure per route and mode. `sums` contains the sum of sizes by workload, for workloads
+/// without a total of their own.
 pub(crate) fn memory_figures(
     model: &Model,
     baseline: &str,
@@ -168,7 +169,7 @@ fn net_memory(
     }
 }
 
-/// The time of a planner by net and batch: one figure for each route and mode that it has times for.
+/// The planning time by net and batch, one figure per route and mode with times.
 pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
     let Some(planner) = model.planner_of(baseline) else { return Vec::new() };
     let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);

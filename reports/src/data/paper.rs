@@ -1,4 +1,4 @@
-//! What the profile-guided paper publishes on the memory of single nets, to be set beside our figures.
+//! Figures of the profile-guided paper on the memory of single nets, for comparison with ours.
 
 use std::sync::OnceLock;
 
@@ -8,32 +8,32 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
-    /// The workload that is ours of the same net and batch; part of its key where the figure is of several.
+    /// Our workload with the same net and batch, or part of its key if the figure covers several.
     pub(crate) workload: String,
     pub(crate) of: Quantity,
-    /// As it is written.
+    /// The figure as published.
     pub(crate) published: String,
-    /// The least that is rounded to it: bytes, or a share.
+    /// The lowest value that rounds to it, in bytes or as a share.
     pub(crate) low: f64,
-    /// The most.
+    /// The highest such value.
     pub(crate) high: f64,
 }
 
-/// What a figure is of, parameters included.
+/// The quantity of a figure, parameters included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Quantity {
-    /// Bytes where nothing is used again.
+    /// Bytes without any reuse.
     NetworkWise,
     /// Bytes that the pool holds.
     Pool,
-    /// The share of the pool's bytes that the plan does without.
+    /// The share of the pool's bytes that the plan saves.
     Reduction,
-    /// The greatest of these over several workloads.
+    /// The greatest reduction over several workloads.
     GreatestReduction,
-    /// How many times the pool's bytes for `AlexNet` in the same mode with the same batch.
+    /// The pool's bytes divided by those for `AlexNet` in the same mode with the same batch.
     PoolOverAlexnet,
-    /// How many times as fast a propagation with its kernels is by the plan as with the pool.
+    /// The speed of a propagation with kernels under the plan, divided by that with the pool.
     SpeedUp,
 }
 
@@ -51,7 +51,7 @@ impl Quantity {
 }
 
 impl Published {
-    /// Where our figure lies against it.
+    /// Where our figure lies relative to the published one.
     pub(crate) fn lies(&self, ours: f64) -> &'static str {
         match ours {
             ours if ours < self.low => "below",

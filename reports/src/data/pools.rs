@@ -1,4 +1,4 @@
-//! Online allocators beside plans: on the summary, and on the page of each workload.
+//! Compares online allocators with plans: on the summary, and on the page of each workload.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::data::replays::{Case, Replays};
 use crate::format::{count, real};
 use planlab_results::table::{Table, Value};
 
-/// What an allocator reserves on a workload, beside the best plan of it.
+/// The reserved bytes of an allocator on a workload, and its best plan.
 struct Pair<'c> {
     case: &'c Case,
-    /// The name that tables have for what is held.
+    /// The name of the quantity in tables.
     label: String,
     held: u64,
     best: u64,
@@ -26,13 +26,13 @@ impl Pair<'_> {
         (row.requested_peak > 0).then(|| real(self.held) / real(row.requested_peak) - 1.0)
     }
 
-    /// The share of the reserved bytes that the plan does without.
+    /// The share of the reserved bytes that the plan saves.
     fn saving(&self) -> Option<f64> {
         (self.held > 0).then(|| 1.0 - real(self.best) / real(self.held))
     }
 }
 
-/// What was replayed, in a sentence; `None` where nothing was.
+/// A sentence on what was replayed; `None` without replays.
 pub(crate) fn sentence(replays: &Replays) -> Option<String> {
     let distinct = |of: fn(&Case) -> &str| replays.cases.iter().map(of).collect::<BTreeSet<&str>>();
     let devices = distinct(|case| &case.row().device).into_iter().collect::<Vec<_>>().join(", ");
@@ -46,7 +46,7 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
     })
 }
 
-/// Every online allocator over the workloads that have a plan too; `None` where there is none.
+/// Each online allocator over the workloads that also have a plan; `None` if there is no allocator.
 pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     let mut table = Table::named(
         "online-allocators",
@@ -77,7 +77,7 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
-/// A pair for each that tables show of a case; one at least.
+/// One pair for each held quantity of a case in tables; at least one.
 fn held(case: &Case, best: u64) -> Vec<Pair<'_>> {
     case.held().into_iter().map(|(label, held)| Pair { case, label, held, best }).collect()
 }
@@ -91,7 +91,7 @@ fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
     replays.simulated().filter_map(pair).flatten().collect()
 }
 
-/// An allocator's line, with its mean saving.
+/// The row of an allocator, with its mean saving.
 fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
     let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.label == label).collect();
     let over = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
@@ -113,7 +113,7 @@ fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
     Some((mean, row))
 }
 
-/// The online allocators that ran on a workload, those that reserve the least first; `None` where none did.
+/// The online allocators that ran on a workload, those with the least reserved bytes first; `None` without any.
 pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Option<Table> {
     let mut table = Table::named(
         format!("{name}-allocators"),

@@ -1,4 +1,4 @@
-//! What the paper of `PoocH` publishes on schedules, to be set beside ours.
+//! Figures of the `PoocH` paper on schedules, for comparison with ours.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::asked::Sweep;
 use super::schedules::{Case, Run};
 
-/// The embedded file.
+/// The contents of the embedded file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
@@ -23,9 +23,9 @@ pub(crate) struct Published {
 #[serde(deny_unknown_fields)]
 struct Machine {
     key: String,
-    /// The least and the greatest rate of copies that ours may have, bytes per second.
+    /// The lowest and highest rate of copies for which our figures are comparable, in bytes per second.
     link: [f64; 2],
-    /// The same of the capacity, bytes.
+    /// The same for the capacity, in bytes.
     capacity: [u64; 2],
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Figure {
     nets: Vec<String>,
     machine: String,
     by: By,
-    /// What is drawn in it.
+    /// A description of what it shows.
     pub(crate) shows: String,
 }
 
-/// What lies across in a figure.
+/// The horizontal axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum By {
@@ -53,7 +53,7 @@ enum By {
 }
 
 impl By {
-    /// Whether a case with these sizes is of such a figure.
+    /// Whether a case with this sweep belongs to such a figure.
     const fn is_of(self, sweep: Sweep) -> bool {
         match sweep {
             Sweep::Batch { input: None } => matches!(self, Self::Batch | Self::Net),
@@ -63,18 +63,18 @@ impl By {
     }
 }
 
-/// A line of table 3.
+/// A row of table 3.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counts {
-    /// A short name, the same for good.
+    /// A short permanent name.
     pub(crate) id: String,
     net: String,
     pub(crate) batch: u64,
     machine: String,
-    /// The method as the paper calls it.
+    /// The method's name in the paper.
     pub(crate) method: String,
-    /// Ours that are the same.
+    /// Our equivalent schedulers.
     pub(crate) schedulers: Vec<String>,
     /// Kept, swapped, recomputed.
     pub(crate) counts: [u64; 3],
@@ -84,7 +84,7 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
-    /// A short name, the same for good.
+    /// A short permanent name.
     pub(crate) id: String,
     pub(crate) figure: u32,
     nets: Vec<String>,
@@ -92,7 +92,7 @@ pub(crate) struct Claim {
     pub(crate) claim: String,
     pub(crate) measure: Measure,
     pub(crate) schedulers: Vec<String>,
-    /// The scheduler below the line of a ratio.
+    /// The scheduler in the denominator of a ratio.
     over: Option<String>,
     batches: [u64; 2],
     pub(crate) published: String,
@@ -100,7 +100,7 @@ pub(crate) struct Claim {
     pub(crate) high: Option<f64>,
 }
 
-/// What a claim is of.
+/// The quantity of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
@@ -108,15 +108,15 @@ pub(crate) enum Measure {
     Speed,
     /// The share of the speed that is lost.
     Loss,
-    /// Of two speeds.
+    /// The ratio of two speeds.
     Ratio,
-    /// There is a schedule.
+    /// A schedule exists.
     Runs,
-    /// There is none.
+    /// There is no schedule.
     Fails,
 }
 
-/// What the paper publishes.
+/// The figures of the paper.
 ///
 /// # Panics
 ///
@@ -129,7 +129,7 @@ pub(crate) fn published() -> &'static Published {
 }
 
 impl Published {
-    /// Whether a case is of these nets as the paper has them, on that machine.
+    /// Whether a case has one of these nets, as in the paper, on that machine.
     fn is_of(&self, case: &Case, nets: &[String], machine: &str) -> bool {
         let within = |machine: &&Machine| {
             let link = machine.link[0]..=machine.link[1];
@@ -150,12 +150,12 @@ impl Published {
         self.figure.iter().filter(is_of)
     }
 
-    /// The figures of a net by its size on a machine as ours.
+    /// The figures of a net by size, on a machine like ours.
     pub(crate) fn figures<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Figure> {
         self.of_case(case).filter(|figure| figure.by != By::Net)
     }
 
-    /// The figure of several nets on a machine as ours that has this net.
+    /// The figure over several nets on a machine like ours that contains this net.
     pub(crate) fn steps(&self, case: &Case) -> Option<&Figure> {
         self.of_case(case).find(|figure| figure.by == By::Net)
     }
@@ -177,7 +177,7 @@ impl Published {
 }
 
 impl Claim {
-    /// Whether it is of sizes beyond the memory alone: what fits costs nothing, and gains nothing.
+    /// Whether it covers only sizes beyond the memory: below, nothing is lost or gained.
     pub(crate) const fn is_beyond(&self) -> bool {
         matches!(self.measure, Measure::Loss | Measure::Ratio)
     }
@@ -186,13 +186,13 @@ impl Claim {
         self.batches[0]..=self.batches[1]
     }
 
-    /// The runs that a claim speaks of.
+    /// The runs that correspond to a claim.
     pub(crate) fn runs<'c>(&self, case: &'c Case, scheduler: &str) -> Vec<&'c Run> {
         let is_meant = |run: &&Run| run.series.label == scheduler && self.batches().contains(&run.row.batch);
         case.runs.iter().filter(is_meant).collect()
     }
 
-    /// The figure of a run; `None` where it has none.
+    /// The figure of a run, if it has one.
     pub(crate) fn value(&self, case: &Case, run: &Run) -> Option<f64> {
         match self.measure {
             Measure::Speed => run.speed(),
@@ -205,7 +205,7 @@ impl Claim {
         }
     }
 
-    /// Where values from `least` to `most` lie against what is published.
+    /// Where the range from `least` to `most` lies relative to the published one.
     pub(crate) fn lies(&self, (least, most): (f64, f64)) -> &'static str {
         let below = self.low.is_some_and(|low| least < low);
         let above = self.high.is_some_and(|high| most > high);

@@ -1,9 +1,9 @@
-//! Planners of one bench side by side: who answers, how fast, how low, and the ratios.
+//! Compares planners of one bench: which of them answer, how fast, how low, and the ratios.
 //!
-//! What is compared: of our planners, the wall time of the whole run from the parsed instance to the verified
-//! plan; of external ones, the wall time of their process (its start, reading the instance, planning, writing
-//! the plan) and, where they print one, the time that they say themselves, which has none of that. The median
-//! over repetitions counts a repetition without an answer as endless.
+//! For our planners, the time is the wall time of the whole run, from the parsed instance to the verified plan. For
+//! external ones it is the wall time of their process (its start, reading the instance, planning, writing the plan). If
+//! they print a time of their own, that is compared too; it includes only planning. In the median over repetitions, a
+//! repetition without an answer counts as infinite.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use planlab_results::{Record, Status, latest_builds};
 
 use crate::format::real;
 
-/// What the keys of external planners begin with.
+/// The prefix of the keys of external planners.
 const EXTERNAL: &str = "external/";
 
-/// Planners that are meant by one name.
+/// The planners that one name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The name, a glob.
+    /// The name, as a glob.
     pub name: String,
-    /// The keys of the planners with rows that it stands for.
+    /// The keys of the matching planners with rows.
     pub planners: BTreeSet<String>,
 }
 
-/// What planners are compared on.
+/// A problem on which planners are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
-    /// The part of the key that related workloads share: `minimalloc`, `synthetic/guillotine`.
+    /// The part of the key that related workloads have in common: `minimalloc`, `synthetic/guillotine`.
     pub(crate) family: String,
     pub(crate) buffers: u64,
     pub(crate) workload: String,
@@ -59,7 +59,7 @@ pub(crate) struct Field<'r> {
 }
 
 impl<'r> Field<'r> {
-    /// Sorts the rows. Of a cell that was measured with several builds, the one that ran last counts.
+    /// Sorts the rows. If several builds measured a cell, the one that ran last counts.
     pub(crate) fn new(rows: impl Iterator<Item = &'r Record>) -> Self {
         let variant = |row: &Record| Variant {
             planner: row.planner.clone(),
@@ -73,7 +73,7 @@ impl<'r> Field<'r> {
         field
     }
 
-    /// The variants at a capacity that one of the names stands for.
+    /// The variants at a capacity that match one of the names.
     fn variants(&self, names: &[Named]) -> BTreeSet<Variant> {
         let subjects = self.figures.iter().filter(|(subject, _)| subject.capacity.is_some());
         let all = subjects.flat_map(|(_, figures)| figures.keys());
@@ -105,23 +105,23 @@ pub(crate) struct Figure<'r> {
 }
 
 impl Figure<'_> {
-    /// Seconds to the answer, the median; `None` where half the repetitions or more have none.
+    /// The median of the seconds to the answer; `None` if half the repetitions or more have no answer.
     pub(crate) fn seconds(&self) -> Option<f64> {
         self.median(|row| is_answer(row).then(|| wall_ns(row)).flatten())
     }
 
-    /// The same by the planner's own clock; `None` where that is too coarse to tell the time from none.
+    /// The same by the planner's own clock; `None` if that clock is too coarse for the time.
     pub(crate) fn own_seconds(&self) -> Option<f64> {
         self.median(|row| row.reported_ns.filter(|_| is_answer(row))).filter(|&seconds| seconds > 0.0)
     }
 
-    /// The time that was spent, answer or not.
+    /// The seconds spent, with or without an answer.
     pub(crate) fn spent_seconds(&self) -> Option<f64> {
         self.median(wall_ns)
     }
 
-    /// When the best plan was found. A trajectory counts from the start of the run; the time of an external
-    /// planner is that of its process, at whose end its plan is read.
+    /// The time at which the best plan was found. A trajectory counts from the start of the run. For an external
+    /// planner it is the time of its process, as its plan is read at the end.
     pub(crate) fn best_after_seconds(&self) -> Option<f64> {
         self.median(|row| {
             let height = row.height?;
@@ -136,19 +136,19 @@ impl Figure<'_> {
         median(&values).filter(|value| value.is_finite())
     }
 
-    /// How many repetitions there are, and how many have an answer.
+    /// The number of repetitions, and the number with an answer.
     pub(crate) fn answers(&self) -> (usize, usize) {
         (self.rows.iter().filter(|row| is_answer(row)).count(), self.rows.len())
     }
 
-    /// The height that the middle one of the repetitions reaches.
+    /// The height of the middle repetition.
     pub(crate) fn height(&self) -> Option<u64> {
         let mut heights: Vec<u64> = self.rows.iter().map(|row| row.height.unwrap_or(u64::MAX)).collect();
         heights.sort_unstable();
         heights.get((heights.len() - 1) / 2).copied().filter(|&height| height != u64::MAX)
     }
 
-    /// The bound that the middle one of the repetitions proves, and how.
+    /// The bound of the middle repetition, and its evidence.
     pub(crate) fn bound(&self) -> (u64, &str) {
         let mut bounds: Vec<(u64, &str)> =
             self.rows.iter().map(|row| (row.bound, row.bound_evidence.name())).collect();
@@ -156,7 +156,7 @@ impl Figure<'_> {
         bounds.get((bounds.len() - 1) / 2).copied().unwrap_or_default()
     }
 
-    /// Whether most repetitions end with height and bound equal.
+    /// Whether height and bound are equal at the end of most repetitions.
     pub(crate) fn is_proven(&self) -> bool {
         2 * self.rows.iter().filter(|row| row.status == Status::Optimal).count() > self.rows.len()
     }
@@ -165,7 +165,7 @@ impl Figure<'_> {
         self.rows.iter().filter_map(|row| row.peak_rss_bytes).max()
     }
 
-    /// How it ended, in a word or two: the first repetition without an answer speaks, if there is one.
+    /// The outcome in a word or two: that of the first repetition without an answer, if there is one.
     pub(crate) fn word(&self) -> String {
         let speaker = self.rows.iter().find(|row| !is_answer(row)).or(self.rows.first());
         let Some(row) = speaker else { return String::new() };
@@ -185,7 +185,7 @@ impl Figure<'_> {
     }
 }
 
-/// Where there is a capacity, a plan that fits it or a proof that none does; else any plan.
+/// With a capacity, a plan that fits or a proof that none does; otherwise any plan.
 fn is_answer(row: &Record) -> bool {
     match row.target_bytes {
         Some(_) => row.status.is_answer(),
@@ -193,7 +193,7 @@ fn is_answer(row: &Record) -> bool {
     }
 }
 
-/// Of ours, the whole run; of an external planner, its process; of a cell with several samples, their median.
+/// For our planners the whole run, for an external planner its process; for a cell with several samples their median.
 fn wall_ns(row: &Record) -> Option<u64> {
     let is_external = row.planner.starts_with(EXTERNAL);
     let whole = row.trajectory.last().map(|point| point.elapsed_ns);
@@ -203,7 +203,7 @@ fn wall_ns(row: &Record) -> Option<u64> {
     }
 }
 
-/// One planner over another, on all subjects with a capacity.
+/// One planner compared with another, on all subjects with a capacity.
 #[derive(Debug)]
 pub(crate) struct Pair<'f> {
     pub(crate) of: Variant,
@@ -218,7 +218,7 @@ pub(crate) struct Line<'f> {
     pub(crate) over: Option<&'f Figure<'f>>,
 }
 
-/// Which of the other planner's times is meant.
+/// Which clock measures the other planner's times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
     Wall,
@@ -239,12 +239,12 @@ impl Clock {
 pub(crate) struct Mean {
     pub(crate) value: Option<f64>,
     pub(crate) subjects: usize,
-    /// Subjects among them that only the other planner answers: its time is set against our limit.
+    /// The number of subjects that only the other planner answers: its time is compared with our limit.
     pub(crate) ours_missing: usize,
 }
 
 impl<'f> Pair<'f> {
-    /// Every pair of the variants that the globs name.
+    /// Every pair of variants that match the globs.
     pub(crate) fn all(field: &'f Field<'_>, of: &[Named], over: &[Named]) -> Vec<Self> {
         let (of, over) = (field.variants(of), field.variants(over));
         let pairs = of.iter().flat_map(|of| over.iter().map(move |over| (of, over)));

@@ -1,4 +1,4 @@
-//! What the rows of replays say, grouped as pages need them.
+//! The rows of replays, grouped for pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,30 +14,30 @@ use crate::format::real;
 
 /// With fewer samples there is no interval.
 const SAMPLES: usize = 20;
-/// Draws of a bootstrap.
+/// The number of bootstrap draws.
 const DRAWS: usize = 1000;
-/// So many digits of a machine's digest are shown.
+/// The number of digits shown of a machine's digest.
 const DIGITS: usize = 8;
-/// The contender that hands out nothing.
+/// The contender that hands out no memory.
 const EMPTY_LOOP: &str = "empty-loop";
 
-/// A contender under one set of conditions on one workload: its rows, a process each.
+/// A contender under one set of conditions on one workload, with one row per process.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// By repetition; never empty.
+    /// The rows, by repetition; never empty.
     rows: Vec<ReplayRow>,
-    /// What stands for all of them.
+    /// One row that represents all of them.
     summary: ReplayRow,
     place: Place,
     pub(crate) series: Series,
 }
 
-/// All cases; the same rows in any order give the same.
+/// All cases; independent of the order of the rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replays {
-    /// By workload, contender, device, machine, work, threads and capacity.
+    /// The cases, by workload, contender, device, machine, work, threads and capacity.
     pub(crate) cases: Vec<Case>,
-    /// Rows of the latest builds.
+    /// The number of rows of the latest builds.
     pub(crate) rows: usize,
     /// Digest of the rows.
     pub(crate) digest: String,
@@ -47,24 +47,24 @@ pub(crate) struct Replays {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) median: f64,
-    /// None where there are too few samples to say.
+    /// `None` if there are too few samples.
     pub(crate) interval: Option<Interval>,
 }
 
-/// Where, with what done to the memory: what stands in one figure is of one place.
+/// A device, and the work done to the memory; all cases of a figure have the same place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) device: String,
     machine: Machine,
-    /// What tells the machine from others that have such a device; empty where there are none.
+    /// The text that distinguishes the machine from others with such a device; empty if there is only one.
     among: String,
     pub(crate) work: Work,
 }
 
-/// Whose device it is.
+/// The machine of a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Machine {
-    /// What the device calls itself.
+    /// The device's own name.
     device_name: String,
     cpu: String,
     /// The digest of the machine.
@@ -77,12 +77,13 @@ impl Machine {
         Self { device_name: row.device_name.clone(), cpu, host }
     }
 
-    /// What people know it by: the device's own name, or on the host the CPU.
+    /// The name that people know: the device's own name, or on the host the CPU.
     fn name(&self) -> &str {
         if self.device_name.is_empty() { &self.cpu } else { &self.device_name }
     }
 
-    /// What tells it from others: its name, with its digest where another has the same name or it has none.
+    /// The text that distinguishes it from others: its name, plus its digest if another has the same name or it has no
+    /// name.
     fn among(&self, others: &BTreeSet<Self>) -> String {
         let digest = self.host.get(..DIGITS).unwrap_or(&self.host);
         let alike = others.iter().filter(|other| other.name() == self.name()).count();
@@ -95,7 +96,7 @@ impl Machine {
     }
 }
 
-/// The machines that rows are of, by device.
+/// The machines of the rows, by device.
 struct Machines(BTreeMap<String, BTreeSet<Machine>>);
 
 impl Machines {
@@ -115,7 +116,7 @@ impl Machines {
 }
 
 impl Place {
-    /// In a few words.
+    /// A short name.
     pub(crate) fn name(&self) -> String {
         let device = match self.among.as_str() {
             "" => self.device.clone(),
@@ -127,18 +128,18 @@ impl Place {
         }
     }
 
-    /// The device with what it calls itself, and with what tells its machine from others.
+    /// The device with its own name, and with the text that distinguishes its machine from others.
     pub(crate) fn device_in_full(&self) -> String {
         let told = if self.among.is_empty() { &self.machine.device_name } else { &self.among };
         if told.is_empty() { self.device.clone() } else { format!("{} ({told})", self.device) }
     }
 
-    /// Whether both are the same device of the same machine, whatever is done with the memory.
+    /// Whether both are the same device of the same machine, whatever the work.
     fn is_beside(&self, other: &Self) -> bool {
         (&self.device, &self.machine) == (&other.device, &other.machine)
     }
 
-    /// What a time there is of.
+    /// What the times include.
     pub(crate) const fn meaning(&self) -> &'static str {
         match self.work {
             Work::None => "addresses alone, no byte is touched",
@@ -171,7 +172,7 @@ impl Replays {
         Self { rows: cases.iter().map(|case| case.rows.len()).sum(), cases, digest }
     }
 
-    /// Cases over single workloads, with as much memory as they ask for, by one thread.
+    /// Cases over single workloads, in one thread, without a memory limit.
     pub(crate) fn plain(&self) -> impl Iterator<Item = &Case> {
         self.cases.iter().filter(|case| {
             let row = case.row();
@@ -184,7 +185,7 @@ impl Replays {
         self.plain().filter(|case| case.row().device == "simulated")
     }
 
-    /// The plain case of a contender over simulated memory that served all of a workload.
+    /// The plain case of a contender over simulated memory that served the whole workload.
     pub(crate) fn served(&self, workload: &str, contender: &str) -> Option<&Case> {
         self.simulated().find(|case| {
             let row = case.row();
@@ -192,7 +193,7 @@ impl Replays {
         })
     }
 
-    /// Cases by place, in its order.
+    /// Cases by place, in the order of places.
     pub(crate) fn by_place<'c>(cases: impl Iterator<Item = &'c Case>) -> BTreeMap<Place, Vec<&'c Case>> {
         let mut places: BTreeMap<Place, Vec<&Case>> = BTreeMap::new();
         for case in cases {
@@ -203,13 +204,13 @@ impl Replays {
 }
 
 impl Case {
-    /// What all processes together came to: the worst status, the greatest memory, medians of the times for calls;
-    /// the samples are those of the first process that was served.
+    /// The combined result of all processes: the worst status, the most memory, medians of the times for calls. The
+    /// samples are those of the first process that was served.
     pub(crate) fn row(&self) -> &ReplayRow {
         &self.summary
     }
 
-    /// How many processes failed, by reason.
+    /// The number of failed processes, by reason.
     pub(crate) fn failures(&self) -> BTreeMap<&str, usize> {
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.performance.status == End::Failed) {
@@ -230,8 +231,8 @@ impl Case {
         &self.place
     }
 
-    /// The most that was held in the last propagation that was looked at, bytes; where nothing was still warming up.
-    /// Where that was not watched, what was reserved at its end.
+    /// The most bytes held in the last measured propagation. If the peak was not measured, the bytes reserved at its
+    /// end. `None` if a single propagation was played without a warm-up.
     pub(crate) fn settled(&self) -> Option<u64> {
         let row = self.row();
         let has_settled = row.performance.warm_up > 0 || row.performance.samples.len() > 1;
@@ -239,14 +240,13 @@ impl Case {
         row.performance.samples.iter().rev().find_map(held).filter(|_| has_settled)
     }
 
-    /// Propagations after which it was looked at what was reserved.
+    /// The number of propagations after which the reserved bytes were measured.
     pub(crate) fn looked_at(&self) -> usize {
         self.row().performance.samples.iter().filter(|sample| sample.reserved.is_some()).count()
     }
 
-    /// What it holds, bytes, each with the name that tables have for it: of a pool the most that it reserved. What is
-    /// profile-guided holds what it settles at, and apart from that what it took with its first propagation, which a
-    /// pool serves.
+    /// The bytes held, each with its name in tables. For a pool that is the most it reserved. A profile-guided
+    /// allocator has two entries: its steady state, and its first propagation, which a pool serves.
     pub(crate) fn held(&self) -> Vec<(String, u64)> {
         let (row, label) = (self.row(), &self.series.label);
         match self.settled().filter(|_| row.contender.starts_with("profile-guided")) {
@@ -260,8 +260,8 @@ impl Case {
         }
     }
 
-    /// Samples whose times count: the first propagation from an empty pool is none of them, so that there are
-    /// none of what was played once.
+    /// The samples whose times count: all but the first propagation from an empty pool, so that a single propagation
+    /// has no times.
     fn timed(row: &ReplayRow) -> &[Sample] {
         match row.performance.samples.as_slice() {
             [_, rest @ ..] if row.performance.warm_up == 0 && row.sequence.is_empty() => rest,
@@ -269,7 +269,7 @@ impl Case {
         }
     }
 
-    /// The times of each process, by `time` of a sample.
+    /// The times of each process; `time` maps a sample to its time.
     fn times(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<Vec<f64>> {
         let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
         let of = |row: &ReplayRow| Self::timed(row).iter().filter_map(time).collect::<Vec<f64>>();
@@ -281,14 +281,14 @@ impl Case {
         self.times(&|sample| Some(real(sample.wall_ns))).iter().map(Vec::len).sum()
     }
 
-    /// Wall time of one propagation, nanoseconds; `None` where none was completed. The interval is of the medians of
-    /// processes where there are three, else of samples.
+    /// Wall time of one propagation in nanoseconds; `None` if no propagation was completed. The interval is over the
+    /// medians of processes if there are at least three, otherwise over samples.
     pub(crate) fn propagation_ns(&self) -> Option<Measured> {
         self.measured(&|sample| per_propagation(sample, Some(sample.wall_ns)))
     }
 
-    /// Wall time of one propagation by process, nanoseconds: the median of each that was completed, by its repetition and,
-    /// of devices, by when that began: contenders of one repetition take turns there.
+    /// Median wall time of a propagation in nanoseconds for each completed process, by its repetition. On devices also
+    /// by its start, as contenders of one repetition take turns there.
     pub(crate) fn process_ns(&self) -> BTreeMap<(u32, u64), f64> {
         let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
         let of = |row: &ReplayRow| {
@@ -304,17 +304,17 @@ impl Case {
         completed.filter_map(|row| Some((turn(row), of(row)?))).collect()
     }
 
-    /// The host's time until all of a propagation was enqueued, nanoseconds.
+    /// The host's time until all work of a propagation was enqueued, in nanoseconds.
     pub(crate) fn enqueue_ns(&self) -> Option<Measured> {
         self.measured(&|sample| per_propagation(sample, sample.enqueue_ns))
     }
 
-    /// The device's time from the first to the last work of a propagation, nanoseconds.
+    /// The device's time from the first to the last work of a propagation, in nanoseconds.
     pub(crate) fn device_ns(&self) -> Option<Measured> {
         self.measured(&|sample| per_propagation(sample, sample.device_ns))
     }
 
-    /// CPU time of all threads for one propagation of one of them, nanoseconds.
+    /// CPU time of all threads for one propagation of one of them, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> Option<Measured> {
         self.measured(&|sample| self.cpu_of_thread(sample))
     }
@@ -332,7 +332,7 @@ impl Case {
         Some(Measured { median: center, interval: if samples < SAMPLES { None } else { interval() } })
     }
 
-    /// The medians of processes where there are three, else the samples.
+    /// The medians of processes if there are at least three, otherwise the samples.
     fn values(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<f64> {
         let processes = self.times(time);
         if processes.len() < 3 {
@@ -341,7 +341,7 @@ impl Case {
         processes.iter().filter_map(|times| median(times)).collect()
     }
 
-    /// Time of the calls for a request and its free, nanoseconds, where calls were timed apart.
+    /// Time of the calls for a request and its free in nanoseconds, if calls were timed separately.
     pub(crate) fn calls_ns(&self) -> Option<f64> {
         let row = self.row();
         row.performance
@@ -350,12 +350,12 @@ impl Case {
             .map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3)
     }
 
-    /// Wall time of a propagation over its requests, nanoseconds.
+    /// Wall time of a propagation divided by its requests, in nanoseconds.
     pub(crate) fn wall_request_ns(&self) -> Option<f64> {
         self.per_request(&|sample| per_propagation(sample, Some(sample.wall_ns)))
     }
 
-    /// CPU time for a request and its free in one thread, nanoseconds, with whatever is done with the memory.
+    /// CPU time for a request and its free in one thread, in nanoseconds, including the work done to the memory.
     pub(crate) fn cpu_request_ns(&self) -> Option<f64> {
         self.per_request(&|sample| self.cpu_of_thread(sample))
     }
@@ -364,7 +364,7 @@ impl Case {
         median(&self.values(time)).map(|time| time / real(self.row().requests.max(1)))
     }
 
-    /// The same above that of the empty loop of the same run, which is in it.
+    /// The same without that of the empty loop of the same run, which it includes.
     pub(crate) fn cpu_above_loop_ns(&self, replays: &Replays) -> Option<f64> {
         let row = self.row();
         let is_own = |other: &&Case| {
@@ -378,27 +378,27 @@ impl Case {
         Some(self.cpu_request_ns()? - empty_loop.cpu_request_ns()?)
     }
 
-    /// Time that a thread waited for locks for one request, nanoseconds, where it is known: the processes' median.
+    /// Time that a thread waited for locks per request, in nanoseconds, if known: the median of the processes.
     pub(crate) fn lock_wait_ns(&self) -> Option<f64> {
         let waits: Vec<f64> = self.rows.iter().filter_map(lock_wait).collect();
         median(&waits)
     }
 }
 
-/// What rows of one run have in common, as far as rows tell, beside the machine: the suite and the build.
+/// What identifies a run besides the machine, as far as rows show: the suite and the build.
 fn run_of(row: &ReplayRow) -> (&str, &str, bool, &str, &str) {
     let Provenance { git_commit, git_dirty, rustc, flags, .. } = &row.provenance;
     (&row.suite, git_commit, *git_dirty, rustc, flags)
 }
 
-/// Time that a thread of a process waited for locks for one request, nanoseconds.
+/// Time that a thread of a process waited for locks per request, in nanoseconds.
 fn lock_wait(row: &ReplayRow) -> Option<f64> {
     let propagations = row.performance.propagations() + u64::from(row.performance.warm_up);
     let requests = real(row.requests * propagations * u64::from(row.threads));
     row.performance.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
 }
 
-/// How bad a status is: what was corrupted in one process is not mended by the others.
+/// How bad a status is: one corrupt process makes the whole case corrupt.
 const fn badness(status: End) -> u8 {
     match status {
         End::Complete => 0,
@@ -409,7 +409,7 @@ const fn badness(status: End) -> u8 {
     }
 }
 
-/// The row that stands for the processes of a case; there is one at least.
+/// The row that represents the processes of a case; there is at least one.
 fn summary(rows: &[ReplayRow]) -> ReplayRow {
     let served = rows.iter().find(|row| row.performance.status == End::Complete);
     let worst = rows.iter().rev().max_by_key(|row| badness(row.performance.status)).unwrap_or(&rows[0]);
@@ -431,13 +431,13 @@ fn summary(rows: &[ReplayRow]) -> ReplayRow {
     ReplayRow { performance, ..row }
 }
 
-/// Medians over the processes in which calls were timed.
+/// Medians over the processes with timed calls.
 fn call_time(rows: &[ReplayRow], calls: fn(&ReplayRow) -> Option<CallTime>) -> Option<CallTime> {
     let timed: Vec<CallTime> = rows.iter().filter_map(calls).collect();
     let middle = |value: fn(&CallTime) -> u64| {
         let mut values: Vec<u64> = timed.iter().map(value).collect();
         values.sort_unstable();
-        // The greater of two in the middle.
+        // The upper median.
         values.get(values.len() / 2).copied()
     };
     Some(CallTime {
@@ -451,7 +451,7 @@ fn per_propagation(sample: &Sample, time: Option<u64>) -> Option<f64> {
     time.map(|time| real(time) / f64::from(sample.propagations.max(1)))
 }
 
-/// The contender with who planned, where it does not plan by itself.
+/// The contender, with its planner unless it plans by itself.
 fn label(row: &ReplayRow) -> String {
     match &row.planner {
         Some(planner) if !row.contender.starts_with("profile-guided") => {
@@ -468,14 +468,14 @@ fn order(row: &ReplayRow) -> Order<'_> {
     (&row.contender, planner, &row.device, row.work, row.threads, row.capacity, &row.sequence)
 }
 
-/// What makes a case.
+/// Everything that defines a case.
 type Subject = (String, Vec<String>, String, String, Option<String>, [String; 3], Work, u32, Option<u64>);
 
-/// So many propagations are enough for what an allocator settles at to show.
+/// After this many propagations an allocator has reached its steady state.
 const ENOUGH: u64 = 5;
 
-/// Which of several plays of a subject counts: one that a suite asked for, of whole propagations, of enough of them;
-/// of these the one that ran last.
+/// Ranks several plays of a subject: those from a suite, of whole propagations, and of enough propagations come first;
+/// among these the one that ran last.
 fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
     (
         rows.iter().any(|row| !row.suite.is_empty()),
@@ -485,11 +485,11 @@ fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
     )
 }
 
-/// Rows by what they are of, by repetition; of several builds or lengths those that weigh most.
+/// Rows by subject and repetition; with several builds or lengths, those with the highest weight.
 fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
     let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
     for row in rows {
-        // What is held of simulated memory is the same on every machine.
+        // On simulated memory, every machine holds the same bytes.
         let host = if row.device == "simulated" { String::new() } else { row.provenance.host.clone() };
         let subject = (
             row.workload.to_string(),

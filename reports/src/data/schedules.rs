@@ -1,4 +1,4 @@
-//! Rows of schedules, by what was asked: a net on a machine, in so much memory, at several sizes.
+//! Groups schedule rows by question: a net on a machine, with a memory capacity, at several sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,45 +10,46 @@ use super::model::natural;
 use crate::figures::Series;
 use crate::format::real;
 
-/// All rows of schedules of a store; the same rows in any order give the same.
+/// All schedule rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedules {
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) rows: usize,
     /// Digest of the rows.
     pub(crate) digest: String,
     pub(crate) cases: Vec<Case>,
-    /// Rows without an answer that there should have been, whether or not a later run had one.
+    /// Rows without an answer that should have one, even if a later run has it.
     pub(crate) failures: Vec<ScheduleRow>,
 }
 
-/// A net on a machine with a link and a capacity: what is compared. At one size all runs are of one problem.
+/// A net on a machine with a link and a capacity, to compare schedulers on. At one size, all runs have the same
+/// problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// `resnet50`.
+    /// The name: `resnet50`.
     pub(crate) net: String,
     pub(crate) sequence: Option<u64>,
     pub(crate) workspace: Option<String>,
     pub(crate) sweep: Sweep,
     pub(crate) machine: String,
-    /// Bytes per second to the host, and back.
+    /// Bytes per second to the host and back.
     pub(crate) link: (f64, f64),
     pub(crate) capacity: u64,
-    /// Whether later runs were of other problems of the same sizes.
+    /// Whether later runs used other problems of the same sizes.
     pub(crate) is_replaced: bool,
-    /// What tells it from another case of the same name; mostly nothing.
+    /// A text that distinguishes it from another case with the same name; usually empty.
     pub(crate) variant: String,
-    /// By size, then by scheduler.
+    /// The runs, by size, then by scheduler.
     pub(crate) runs: Vec<Run>,
 }
 
-/// The run of a scheduler at a size that counts: of those with the widest limits the last.
+/// The run of a scheduler at a size that counts: the last one with the widest limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) row: ScheduleRow,
-    /// The batch, or the size of the input, as the case has it.
+    /// The batch or the size of the input, whichever varies in the case.
     pub(crate) size: u64,
-    /// The scheduler's name, and its number among all of the store.
+    /// The scheduler's name, and its index among all of the store.
     pub(crate) series: Series,
 }
 
@@ -119,7 +120,7 @@ fn runs(rows: &[&ScheduleRow], sweep: Sweep, schedulers: &[&str]) -> Vec<Run> {
     chosen.into_iter().map(run).collect()
 }
 
-/// In which words a variant differs from the others of its name.
+/// The words that distinguish a variant from the others with its name.
 fn words(variant: &Variant, all: &[&Variant]) -> String {
     let differs = |is_same: fn(&Variant, &Variant) -> bool| all.iter().any(|other| !is_same(other, variant));
     let mut words = Vec::new();
@@ -154,7 +155,7 @@ fn digest(rows: &[ScheduleRow]) -> String {
 }
 
 impl Case {
-    /// `resnet50`, or `resnext101-3d at batch 1`: the net with the sizes that do not change.
+    /// `resnet50`, or `resnext101-3d at batch 1`: the net with the sizes that do not vary.
     pub(crate) fn subject(&self) -> String {
         let (batch, input) = match self.sweep {
             Sweep::Batch { input } => (None, input),
@@ -168,18 +169,18 @@ impl Case {
         if sizes.is_empty() { self.net.clone() } else { format!("{} at {}", self.net, sizes.join(", ")) }
     }
 
-    /// `resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)`.
+    /// For example `resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)`.
     pub(crate) fn name(&self) -> String {
         format!("{} on {}", self.subject(), self.place())
     }
 
-    /// `x86-pcie3 (12 GB/s, 14.95 GB)`.
+    /// For example `x86-pcie3 (12 GB/s, 14.95 GB)`.
     pub(crate) fn place(&self) -> String {
         let comma = if self.variant.is_empty() { "" } else { ", " };
         format!("{} ({}, {}{comma}{})", self.machine, rate(self.link), gigabytes(self.capacity), self.variant)
     }
 
-    /// What its sizes are of: `batch` or `input`.
+    /// The size that varies: `batch` or `input`.
     pub(crate) const fn noun(&self) -> &'static str {
         match self.sweep {
             Sweep::Batch { .. } => "batch",
@@ -187,7 +188,7 @@ impl Case {
         }
     }
 
-    /// The batches, or the sizes of the input.
+    /// The batches or input sizes.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let sizes: BTreeSet<u64> = self.runs.iter().map(|run| run.size).collect();
         sizes.into_iter().collect()
@@ -213,7 +214,7 @@ impl Case {
         self.at(size).find(|run| run.series.label == scheduler)
     }
 
-    /// The fastest run at a size whose offsets fit; of equals in-core, else the first.
+    /// The fastest run at a size whose offsets fit; among equals in-core, otherwise the first.
     pub(crate) fn fastest(&self, size: u64) -> Option<&Run> {
         let fitting = self.at(size).filter(|run| run.fits() == Some(true));
         fitting.min_by_key(|run| (run.iteration(), run.series.label != IN_CORE))
@@ -229,7 +230,7 @@ impl Case {
         self.runs.iter().filter(|run| run.iteration().is_some()).map(|run| run.size).max()
     }
 
-    /// Sizes at which keeping everything was tried and does not fit.
+    /// Sizes at which keeping everything was tried but does not fit.
     pub(crate) fn beyond(&self) -> Vec<u64> {
         let in_core = self.runs.iter().filter(|run| run.series.label == IN_CORE);
         let is_beyond = |run: &&Run| run.fits() != Some(true) && !is_failure(&run.row);
@@ -241,17 +242,17 @@ impl Case {
 pub(crate) const IN_CORE: &str = "in-core";
 
 impl Run {
-    /// Nanoseconds of an iteration, where there is a schedule that counts.
+    /// Time of an iteration in nanoseconds, if there is a schedule that counts.
     pub(crate) fn iteration(&self) -> Option<u64> {
         self.row.iteration_ns.filter(|_| self.row.status.is_answer())
     }
 
-    /// Images per second, where there is a schedule that counts.
+    /// Images per second, if there is a schedule that counts.
     pub(crate) fn speed(&self) -> Option<f64> {
         self.iteration().and_then(|_| self.row.images_per_second())
     }
 
-    /// How much slower than if nothing waited.
+    /// The slowdown compared with an iteration without waiting.
     pub(crate) fn loss(&self) -> Option<f64> {
         self.iteration().and_then(|_| self.row.loss())
     }
@@ -267,7 +268,7 @@ impl Run {
         Some([self.row.kept?, self.row.swapped?, self.row.recomputed?])
     }
 
-    /// Height and width of the images, where the key has them.
+    /// Height and width of the images, if the key contains them.
     pub(crate) fn input(&self) -> Option<u64> {
         Net::of(&self.row.workload).input
     }

@@ -1,4 +1,4 @@
-//! The tables of a report, made from the model.
+//! Makes the tables of a report from the model.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
 use planlab_results::table::{Column, Table, Value};
 
-/// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
+/// Failures that need an explanation, refutations first; rows that differ only in the workload are combined.
 pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Finding]) -> Table {
     let mut table = Table::named(
         "failures",
@@ -29,7 +29,7 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
         ],
     );
     for finding in findings {
-        // Rows with such a status have lines of their own below.
+        // Rows with such a status have rows of their own below.
         if !matches!(finding, Finding::Refuted { .. }) {
             let kind = match finding {
                 Finding::MissingFile { .. } | Finding::MissingShard(_) => "missing file",
@@ -78,12 +78,12 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
     table
 }
 
-/// The last line of what a child wrote that is not blank.
+/// The last non-blank line of a child's output.
 pub(crate) fn last_line(text: &str) -> &str {
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("")
 }
 
-/// How a child ended, where it did not end well: its signal or its exit code.
+/// The abnormal end of a child: its signal or its exit code.
 pub(crate) fn exit(signal: Option<i32>, exit_code: Option<i32>) -> String {
     match (signal, exit_code) {
         (Some(signal), _) => format!("signal {signal}"),
@@ -107,7 +107,7 @@ pub(crate) fn statuses(model: &Model) -> Table {
     table
 }
 
-/// The machines and builds that the rows were made on.
+/// The machines and builds of the rows.
 pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
     let mut table = Table::named(
         "machines",
@@ -153,7 +153,7 @@ pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
     table
 }
 
-/// What each planner achieved over all its cells.
+/// The results of each planner over all its cells.
 pub(crate) fn leaderboard(model: &Model) -> Table {
     let mut table = Table::named(
         "leaderboard",
@@ -202,7 +202,7 @@ fn leader(model: &Model, of: &Leader) -> Vec<Value> {
     ]
 }
 
-/// Every planner against the reference on the workloads that both have a height for.
+/// Each planner compared with the reference, on the workloads for which both have a height.
 pub(crate) fn pairs(model: &Model) -> Option<Table> {
     let (reference, pairs) = model.pairs.as_ref()?;
     let name = &model.all.planners[*reference].label;
@@ -284,7 +284,7 @@ fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
     table
 }
 
-/// The values of some planners behind the first one.
+/// The first value, followed by the values of some planners.
 fn heat_row(model: &Model, first: Value, values: impl Iterator<Item = (usize, Value)>) -> Vec<Value> {
     let mut row = vec![Value::Missing; model.all.planners.len() + 1];
     row[0] = first;
@@ -310,7 +310,7 @@ pub(crate) fn gaps(model: &Model, page: impl Fn(usize) -> String) -> Table {
          is no plan, the status.",
         "Workload",
     );
-    // A workload whose cells were all asked for a capacity has a line without a gap.
+    // A workload whose cells all have a given capacity gets a row without a gap.
     for (number, workload) in model.workloads.iter().enumerate() {
         let from = model.gaps.partition_point(|gap| gap.workload_number < number);
         let own = model.gaps[from..].iter().take_while(|gap| gap.workload_number == number);
@@ -413,7 +413,7 @@ fn time(cell: &CellRow) -> Value {
     }
 }
 
-/// Why a row is as it is, and the capacity that it was asked for.
+/// The reason of a row, and its given capacity.
 pub(crate) fn remark(target_bytes: Option<u64>, reason: &str) -> String {
     let target = target_bytes.map(|target| format!("capacity {target} bytes"));
     let parts = [target.as_deref().unwrap_or_default(), reason];

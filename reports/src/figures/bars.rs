@@ -1,4 +1,4 @@
-//! Groups of bars or dots: nets across, batches within a net, one or several for each.
+//! Groups of bars or dots: nets across, batches within a net, one or several bars per batch.
 
 use plotters::element::{ErrorBar, Rectangle, Text};
 use plotters::style::{Color, RGBColor};
@@ -19,22 +19,22 @@ pub(crate) struct Part {
     pub(crate) to: f64,
     pub(crate) color: RGBColor,
     pub(crate) tip: String,
-    /// Written above the bar where the bar leaves the frame.
+    /// Written above the bar if the bar leaves the frame.
     pub(crate) label: String,
 }
 
-/// A value that is measured.
+/// A measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Dot {
     pub(crate) series: Series,
     pub(crate) value: f64,
-    /// Where it lies with some confidence.
+    /// Its confidence interval, if known.
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) tip: String,
 }
 
-/// What stands over one batch: bars beside each other, each of parts one above the other, and a tick across
-/// them; behind the bars dots beside each other.
+/// The marks above one batch: bars side by side, each made of stacked parts, and a tick across them. Behind the bars
+/// are dots, side by side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Slot {
     /// The net.
@@ -43,7 +43,7 @@ pub(crate) struct Slot {
     pub(crate) name: String,
     pub(crate) bars: Vec<Vec<Part>>,
     pub(crate) dots: Vec<Dot>,
-    /// A value that is marked across all bars.
+    /// A value marked across all bars.
     pub(crate) mark: Option<f64>,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct Slot {
 pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) y: Axis,
-    /// The height of the frame, pixels.
+    /// The height of the frame in pixels.
     pub(crate) height: u32,
-    /// Written above the frame.
+    /// The text above the frame.
     pub(crate) note: String,
     pub(crate) slots: Vec<Slot>,
-    /// The legend; none gives the bars its room.
+    /// The legend; if empty, the bars use its space.
     pub(crate) entries: Vec<Entry>,
 }
 
-/// The room for bars beside a legend, pixels.
+/// The width for bars beside a legend, in pixels.
 pub(crate) const WIDTH: f64 = 768.0;
 const ROOM: Room = Room { left: 92, top: 22, right: 16, bottom: 54, below: 3 };
 
@@ -69,12 +69,12 @@ const BAR: f64 = 9.0;
 const MOST: f64 = 110.0;
 const BETWEEN: f64 = 16.0;
 
-/// How many bars take the width of this many dots: a dot is two thirds as wide.
+/// The number of bars as wide as this many dots: a dot is two thirds as wide.
 pub(crate) const fn narrow(dots: usize) -> usize {
     (dots * 2).div_ceil(3)
 }
 
-/// The width that a net's batches need, in pixels, for the given number of bars each and for all names.
+/// The width in pixels that a net's batches need for this many bars each, and for all names.
 pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
     let (mut slots, mut widest) = (0, LEAST.max(BAR * count_real(bars)));
     for name in names {
@@ -86,7 +86,7 @@ pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars
 }
 
 impl Bars {
-    /// Draws the slots side by side, with room between groups, and names them below the frame.
+    /// Draws the slots side by side, with space between groups, and names them below the frame.
     pub(crate) fn plot(self) -> Drawing {
         let (left, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
         let width = width_with_legend(left, (1060, 1240), &self.entries);
@@ -142,7 +142,7 @@ impl Bars {
         if let Some(mark) = slot.mark {
             line(chart, vec![(x + unit * 0.04, mark), (x + unit * 0.96, mark)], TEXT.stroke_width(2), false)?;
         }
-        // A variant stands below its batch.
+        // A variant is written below its batch.
         let (x, y) = chart.backend_coord(&(x + unit / 2.0, self.y.low()));
         for (word, line) in slot.name.split(' ').zip(0..) {
             root.draw(&Text::new(word, (x, y + 12 + 12 * line), centered(11.0, MUTED)))?;
@@ -172,7 +172,7 @@ impl Bars {
     }
 }
 
-/// A dot, with its interval as a line behind it that has a cap at each end.
+/// A dot in front of its interval, a line with a cap at each end.
 fn draw_dot(chart: &mut Chart<'_>, dot: &Dot, x: f64) -> Drawn {
     let color = dot.series.color();
     if let Some((low, high)) = dot.interval {

@@ -1,4 +1,4 @@
-//! What charts share: a frame with axes, marks, legends, letters.
+//! Common elements of charts: a frame with axes, marks, legends, text.
 
 use plotters::chart::{ChartBuilder, ChartContext, LabelAreaPosition, SeriesLabelPosition};
 use plotters::coord::cartesian::Cartesian2d;
@@ -16,13 +16,13 @@ use super::{Area, Drawn};
 
 pub(crate) use super::backend::told;
 
-/// A chart of ours over either backend.
+/// A chart on either backend.
 pub(crate) type Chart<'a> = ChartContext<'a, Canvas<'a>, Cartesian2d<Axis, Axis>>;
 
-/// The size of letters, pixels.
+/// The font size in pixels.
 pub(crate) const LETTERS: f64 = 12.0;
 
-/// What is left free around the data, pixels; the labels of the axes are in it.
+/// The margins around the data in pixels, including the labels of the axes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) left: u32,
@@ -72,10 +72,10 @@ pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Draw
     Ok(chart)
 }
 
-/// Ticks of an axis at most.
+/// The most ticks on an axis.
 const TICKS: usize = 9;
 
-/// The ticks below the frame whose letters do not touch the ones before: plotters writes all of them.
+/// The ticks below the frame whose labels do not overlap; plotters would write all of them.
 fn readable(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
     let mut free_from = i32::MIN;
     let mut shown = x.key_points(BoldPoints(TICKS));
@@ -91,18 +91,18 @@ fn readable(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
     shown
 }
 
-/// Letters of the given height in pixels, from the left and around the middle of their spot.
+/// Text of the given height in pixels, to the right of its position and vertically centred.
 pub(crate) fn letters(size: f64, color: RGBColor) -> TextStyle<'static> {
     let (font, color) = ((FAMILY, size * EM).into_font(), color.to_backend_color());
     TextStyle { font, color, pos: Pos::new(HPos::Left, VPos::Center) }
 }
 
-/// The same letters around their spot.
+/// The same text, centred on its position.
 pub(crate) fn centered(size: f64, color: RGBColor) -> TextStyle<'static> {
     letters(size, color).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
-/// How wide a text is, pixels.
+/// The width of a text in pixels.
 pub(crate) fn text_width(text: &str, size: f64) -> u32 {
     if !has_font() {
         return 0;
@@ -120,17 +120,17 @@ pub(crate) fn line(chart: &mut Chart<'_>, points: Vec<(f64, f64)>, style: ShapeS
     Ok(())
 }
 
-/// Draws a line from the left of the frame to its right.
+/// Draws a horizontal line across the frame.
 pub(crate) fn level(chart: &mut Chart<'_>, at: f64, style: ShapeStyle, dashed: bool) -> Drawn {
     let range = chart.x_range();
     line(chart, vec![(range.start, at), (range.end, at)], style, dashed)
 }
 
-/// What stands beside a line of a legend.
+/// The symbol beside a legend entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key {
     Dot(Shape),
-    /// A dot that is hollow.
+    /// A hollow dot.
     Ring(Shape),
     Line {
         dashed: bool,
@@ -214,7 +214,7 @@ pub(crate) fn pixel(place: f64) -> i32 {
     place.round() as i32
 }
 
-/// A line of a legend.
+/// An entry of a legend.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Key,
@@ -222,12 +222,12 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// The height of a line of a legend, pixels.
+/// The height of a legend line in pixels.
 pub(crate) const LINE: u32 = 18;
 const INDENT: u32 = 22;
 
-/// The width that a legend needs to the right of `left`, so that a picture is between `least` and `most` pixels wide;
-/// what is wider is wrapped.
+/// The width of a legend to the right of `left`, such that the picture is between `least` and `most` pixels wide;
+/// longer lines are wrapped.
 pub(crate) fn width_with_legend(left: u32, (least, most): (u32, u32), entries: &[Entry]) -> u32 {
     if entries.is_empty() {
         return least;
@@ -236,19 +236,19 @@ pub(crate) fn width_with_legend(left: u32, (least, most): (u32, u32), entries: &
     (left + INDENT + widest + 6).clamp(least, most)
 }
 
-/// The height of a picture with this many lines in its legend, from `least` pixels up.
+/// The height of a picture with this many legend lines, at least `least` pixels.
 pub(crate) fn height_with_legend(least: u32, lines: usize) -> u32 {
     let lines = LINE.saturating_mul(u32::try_from(lines).unwrap_or(u32::MAX));
     lines.saturating_add(40).clamp(least, 1200)
 }
 
-/// The room around a chart of `own` pixels in a picture that its legend makes higher.
+/// The margins around a chart of `own` pixels in a picture that its legend makes taller.
 pub(crate) fn room_beside(own: u32, height: u32) -> Room {
     let room = Room::default();
     Room { below: room.below + height - own, ..room }
 }
 
-/// Cuts the legend off at `left`, draws it, and gives what is left of the area. It is a chart of its own, because
+/// Cuts off the legend at `left`, draws it, and returns the remaining area. The legend is a separate chart, because
 /// plotters writes the labels of series over the data.
 pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]) -> Drawn<Area<'a>> {
     if entries.is_empty() {
@@ -275,7 +275,7 @@ pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]
     Ok(rest)
 }
 
-/// The lines of a legend, long texts on several; what does not fit into `height` is counted in the last one.
+/// The lines of a legend, with long texts wrapped; the last line counts entries that do not fit into `height`.
 fn fitting(entries: &[Entry], width: u32, height: u32) -> Vec<(Option<&Entry>, String)> {
     let lines = (height / LINE).max(1) as usize;
     let mut all = Vec::new();
@@ -292,7 +292,7 @@ fn fitting(entries: &[Entry], width: u32, height: u32) -> Vec<(Option<&Entry>, S
     all
 }
 
-/// A text in lines of at most `width` pixels: broken behind a space, a comma or a dash where there is one.
+/// A text in lines of at most `width` pixels, broken after a space, a comma or a dash if possible.
 fn wrap(text: &str, width: u32) -> Vec<String> {
     let fits = |line: &str, piece: &str| text_width(format!("{line}{piece}").trim_end(), LETTERS) <= width;
     let mut lines = vec![String::new()];

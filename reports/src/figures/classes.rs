@@ -1,4 +1,4 @@
-//! What schedulers do with feature maps: a row for each scheduler, a bar of three parts at each size.
+//! The decisions of schedulers on feature maps: one row per scheduler, one three-part bar per size.
 
 use plotters::element::{Rectangle, Text};
 use plotters::style::{Color, RGBColor};
@@ -11,15 +11,15 @@ use super::palette::{BLUE, GREEN, MUTED, ORANGE};
 use super::{Area, Drawing, Drawn, figure};
 use crate::format::real;
 
-/// Colour and name of the parts: of what stays, what is copied, what is computed again.
+/// Colour and name of the parts: kept, swapped, recomputed.
 pub(crate) const PARTS: [(RGBColor, &str); 3] = [(BLUE, "keep"), (GREEN, "swap"), (ORANGE, "recompute")];
 
 /// A scheduler at a size.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// It was not asked for.
+    /// It was not run.
     Absent,
-    /// Why there is no schedule.
+    /// The reason why there is no schedule.
     Nothing(String),
     /// Kept, swapped, recomputed.
     Counts([u64; 3]),
@@ -31,7 +31,7 @@ pub(crate) type Row = (String, Vec<Cell>);
 const ROW: u32 = 24;
 const WIDTH: u32 = 940;
 
-/// Draws the bars at the sizes, which are of a `noun`; `None` where no scheduler has a schedule.
+/// Draws the bars by size, with the axis named `noun`; `None` if no scheduler has a schedule.
 pub(crate) fn plot(title: &str, (noun, sizes): (&'static str, &[u64]), rows: &[Row]) -> Option<Drawing> {
     let is_drawn = |(_, cells): &&Row| {
         cells.iter().any(|cell| matches!(cell, Cell::Counts(counts) if *counts != [0; 3]))

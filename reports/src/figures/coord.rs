@@ -1,4 +1,4 @@
-//! The coordinates of charts: plotters' ranges, with ticks and labels in our units.
+//! The coordinates of charts: plotters' ranges, with our own ticks and labels.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use plotters::prelude::{IntoLogRange, LogCoord};
 
 use crate::format::{binary_unit, bytes, nanoseconds, short_count, unit_name, unit_size};
 
-/// How values become places.
+/// How values map to positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
     Linear,
-    /// Of the value and the shift, which makes it linear near 0; with ticks at powers of the base.
+    /// The logarithm of value plus shift, where the shift makes it linear near 0; ticks are at powers of the base.
     Log {
         base: f64,
         shift: f64,
     },
 }
 
-/// More ticks than this would fill a decade of plotters' logarithmic scale with nine of them.
+/// With more ticks than this, plotters' logarithmic scale would fill each decade with nine of them.
 const POWERS: usize = 9;
 
-/// So many ticks of a linear scale at most, however large the picture: maps have as many as charts.
+/// The most ticks on a linear scale, however large the picture: maps have as many as charts.
 const STEPS: usize = 6;
 
 /// A range of values with its scale, its ticks and its name.
@@ -31,9 +31,9 @@ const STEPS: usize = 6;
 pub(crate) struct Axis {
     scale: Scale,
     range: Range<f64>,
-    /// Where plotters shall not choose them.
+    /// Explicit ticks; `None` if plotters chooses them.
     ticks: Option<Vec<f64>>,
-    /// Ticks are round numbers of this.
+    /// Ticks are round multiples of this.
     unit: f64,
     label: Arc<dyn Fn(f64) -> String + Send + Sync>,
     title: String,
@@ -54,7 +54,7 @@ impl Axis {
         Self { ticks: Some(Vec::new()), ..Self::new("", Scale::Linear, range, |_| String::new()) }
     }
 
-    /// A column for each name: the middle of column `n` is at `n + 0.5`.
+    /// One column per name: the middle of column `n` is at `n + 0.5`.
     pub(crate) fn columns(title: impl Into<String>, names: Vec<String>) -> Self {
         let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
         let ticks: Vec<f64> = (0..count).map(|column| f64::from(column) + 0.5).collect();
@@ -67,7 +67,7 @@ impl Axis {
         Self { ticks: Some(ticks), ..Self::new(title, Scale::Linear, range, label) }
     }
 
-    /// The same as rows, the first at the top.
+    /// One row per name, the first at the top.
     pub(crate) fn rows(names: Vec<String>) -> Self {
         let columns = Self::columns("", names);
         Self { range: columns.range.end..columns.range.start, ..columns }
@@ -87,7 +87,7 @@ impl Axis {
         Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
     }
 
-    /// Whole numbers from 0; what is between them has no label and is no tick.
+    /// Whole numbers from 0; values in between have no label and no tick.
     pub(crate) fn counts(title: impl Into<String>, most: f64) -> Self {
         let label = |value: f64| if value.fract() == 0.0 { short_count(value) } else { String::new() };
         Self::new(title, Scale::Linear, 0.0..most.max(1.0), label)
@@ -120,7 +120,7 @@ impl Axis {
         Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), label)
     }
 
-    /// Whole powers of `base` that have the exponents between them, at least two.
+    /// Powers of `base` whose exponents cover this range, at least two.
     fn powers(
         title: impl Into<String>,
         base: f64,
@@ -137,8 +137,8 @@ impl Axis {
         Self::log(title, low, high, |value| nanoseconds(value).replace(".00", "").replace(".0 ", " "))
     }
 
-    /// Nanoseconds on a logarithmic axis that all of the values fit on; what is too short to be written, or
-    /// nothing, is drawn at its low end.
+    /// Nanoseconds on a logarithmic axis that covers all values; values too short to write, or 0, are drawn at its low
+    /// end.
     pub(crate) fn times_of(title: impl Into<String>, values: impl Iterator<Item = f64>) -> Self {
         const LEAST: f64 = 0.01;
         let values: Vec<f64> = values.filter(|&value| value >= LEAST).collect();
@@ -147,13 +147,13 @@ impl Axis {
         Self::times(title, low, high)
     }
 
-    /// Shares from 0, with what is small drawn apart.
+    /// Shares from 0, with small ones spread out.
     pub(crate) fn gaps(title: impl Into<String>, most: f64) -> Self {
         let ticks = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
         Self::shifted(title, 0.002, most.max(0.01) * 1.1, &ticks, percent_tick)
     }
 
-    /// Factors from 1, given as what they are above it, with what is near 1 drawn apart.
+    /// Factors from 1, given as their excess over 1, with factors near 1 spread out.
     pub(crate) fn factors(title: impl Into<String>, most: f64) -> Self {
         let ticks = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
         Self::shifted(title, 0.005, (most - 1.0).max(0.01) * 1.05, &ticks, |above| format!("{}", 1.0 + above))
@@ -175,14 +175,14 @@ impl Axis {
         Self { unit: 0.01, ..Self::new(title, Scale::Linear, 0.0..most, percent_tick) }
     }
 
-    /// Shares below and above 0, which is always on it.
+    /// Shares below and above 0, which is always included.
     pub(crate) fn differences(title: impl Into<String>, low: f64, high: f64) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let room = ((high - low) * 0.06).max(0.005);
         Self { unit: 0.01, ..Self::new(title, Scale::Linear, low - room..high + room, percent_tick) }
     }
 
-    /// The same from another least value up to another most.
+    /// The same axis over another range.
     pub(crate) fn over(self, range: Range<f64>) -> Self {
         Self { range, ..self }
     }
@@ -191,7 +191,7 @@ impl Axis {
         &self.title
     }
 
-    /// Whether its ticks name columns or rows and are no values.
+    /// Whether its ticks are names of columns or rows, not values.
     pub(crate) fn is_named(&self) -> bool {
         self.ticks.is_some() && self.scale == Scale::Linear
     }
@@ -215,7 +215,7 @@ impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// What lies outside is drawn at its end: far from it plotters' pixels would overflow.
+    /// Values outside the range are drawn at its end: far outside, plotters' pixels would overflow.
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let Range { start, end } = self.range;
         let value = &value.max(start.min(end)).min(start.max(end));

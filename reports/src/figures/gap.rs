@@ -1,21 +1,21 @@
-//! The gap of each planner, a dot for each workload.
+//! The gaps of each planner, one dot per workload.
 
 use super::coord::Axis;
 use super::strip::{self, Look, Strip};
 use super::{Drawing, Series};
 use crate::format::percent;
 
-/// A planner and the gaps that it left.
+/// A planner and its gaps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gaps {
     pub(crate) series: Series,
     /// Workload and gap.
     pub(crate) gaps: Vec<(String, f64)>,
-    /// Workloads without an answer.
+    /// The number of workloads without an answer.
     pub(crate) failures: usize,
 }
 
-/// Draws a row for each planner; `None` where there is no gap at all.
+/// Draws one row per planner; `None` if there are no gaps.
 pub(crate) fn plot(all: &[Gaps]) -> Option<Drawing> {
     let most = all.iter().flat_map(|row| &row.gaps).map(|gap| gap.1).max_by(f64::total_cmp)?;
     let strips: Vec<Strip> = all.iter().map(strip).collect();

@@ -1,4 +1,4 @@
-//! Curves over one axis: values of several series, joined by lines or not.
+//! Curves on common axes: values of several series, joined by lines or not.
 
 use plotters::style::Color;
 
@@ -9,12 +9,12 @@ use super::chart::{
 use super::coord::Axis;
 use super::{Drawing, Drawn, Series, figure};
 
-/// A value of a curve.
+/// A point of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// What a pointer over it is told.
+    /// The tooltip.
     pub(crate) tip: String,
 }
 
@@ -25,20 +25,20 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<Point>,
 }
 
-/// Whether the values of a curve follow each other.
+/// Whether the points of a curve are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
     Lines,
     Dots,
 }
 
-/// The least and the greatest of a value over all points; `None` where there are none.
+/// The minimum and maximum of a value over all points; `None` without points.
 pub(crate) fn range(curves: &[Curve], value: fn(&Point) -> f64) -> Option<(f64, f64)> {
     let values = || curves.iter().flat_map(|curve| &curve.points).map(value);
     Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
 }
 
-/// Draws the curves; `None` where there is no point.
+/// Draws the curves; `None` without points.
 pub(crate) fn plot(title: &str, (x, y): (Axis, Axis), join: Join, curves: &[Curve]) -> Option<Drawing> {
     const LEFT: u32 = 796;
     let shown: Vec<Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).cloned().collect();
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(range(&curves, |point| point.y), Some((10.0, 30.0)));
         let axes = || (Axis::counts("threads", 2.0), Axis::times("time for a request", 10.0, 30.0));
         let svg = plot("t", axes(), Join::Lines, &curves).expect("drawn").to_inline_svg().expect("writes");
-        // The third circle is the legend's.
+        // The third circle belongs to the legend.
         assert_eq!(svg.matches("stroke-width=\"2\"").count(), 1);
         assert_eq!(svg.matches("<circle").count(), 3);
         assert!(svg.contains("a&lt;b: 2 threads") && !svg.contains(">none<"), "{svg}");

@@ -12,7 +12,7 @@ use super::palette::{BLUE, GRAY, RED, TEXT};
 use super::{Drawing, figure};
 use crate::format::{bytes, count_real, real};
 
-/// Draws the bytes in use over the steps, the load, and, where one is given, a plan's height.
+/// Draws the bytes in use over the steps, the load, and a plan's height if given.
 #[must_use]
 pub fn load_curve_plot(instance: &Instance, height: Option<Bytes>) -> Drawing {
     const LEFT: u32 = 756;
@@ -43,7 +43,7 @@ pub fn load_curve_plot(instance: &Instance, height: Option<Bytes>) -> Drawing {
     })
 }
 
-/// The curve as corners; where several lie in one column of pixels, their least and their most.
+/// The curve as corners; if several lie in one column of pixels, their minimum and maximum.
 fn outline(instance: &Instance, columns: u32) -> Vec<(f64, f64)> {
     let curve = instance.load_curve();
     let points = curve.points();

@@ -9,16 +9,16 @@ use super::coord::Axis;
 use super::palette::{BLUE, GRAY, ORANGE, TEXT};
 use crate::format::{bytes, real};
 
-/// Memory of one net at one batch, in bytes.
+/// The memory of one net at one batch in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NetMemory {
     pub(crate) net: String,
     pub(crate) batch: String,
-    /// What is kept over all iterations, beside what is planned.
+    /// Bytes kept over all iterations, in addition to the planned ones.
     pub(crate) parameters: Option<u64>,
-    /// The sum of all sizes: every buffer with memory of its own.
+    /// The sum of all sizes, without any reuse.
     pub(crate) network_wise: Option<u64>,
-    /// What the framework's pool took.
+    /// The bytes that the framework's pool took.
     pub(crate) pool: Option<u64>,
     /// The plan's height.
     pub(crate) height: Option<u64>,
@@ -27,7 +27,7 @@ pub(crate) struct NetMemory {
 
 const PARAMETERS: RGBColor = RGBColor(0xb8, 0xbf, 0xc7);
 
-/// What the bars are called.
+/// The names of the bars.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
     pub(crate) title: &'a str,
@@ -35,12 +35,12 @@ pub(crate) struct Names<'a> {
     pub(crate) planner: &'a str,
 }
 
-/// Draws the bars; `None` where there are no nets.
+/// Draws the bars; `None` without nets.
 pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     let top = |net: &NetMemory, parts: &[Option<u64>]| {
         net.parameters.unwrap_or(0) + parts.iter().copied().flatten().max().unwrap_or(0)
     };
-    // What lies far above everything else is cut off, or it would press all other bars to the floor.
+    // Values far above all others are cut off, so that the other bars stay visible.
     let reused = nets.iter().map(|net| top(net, &[net.pool, net.height, Some(net.load)])).max()?;
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
@@ -63,7 +63,7 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     Some(figure.plot())
 }
 
-/// The values of a net that have bars, each with its color and its name.
+/// The values of a net that have bars, each with its colour and its name.
 const fn bars<'n>(net: &NetMemory, names: Names<'n>) -> [(Option<u64>, RGBColor, &'n str); 3] {
     [(net.network_wise, GRAY, "no reuse"), (net.pool, ORANGE, names.pool), (net.height, BLUE, names.planner)]
 }

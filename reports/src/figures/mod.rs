@@ -1,7 +1,8 @@
 //! Figures: charts of records and instances, and maps of plans.
 //!
-//! A figure is a closure over a drawing area of plotters ([`figure`]). It runs over plotters' bitmap backend for a PNG
-//! and over a backend of ours for SVG. [`chart`] has what the charts share: axes in our units, marks, the legend.
+//! A figure is a closure over a drawing area of plotters ([`figure`]). It runs on plotters' bitmap backend for a PNG,
+//! and on our own backend for SVG. [`chart`] contains the common parts of charts: axes with our units, marks, the
+//! legend.
 
 mod backend;
 pub(crate) mod bars;
@@ -36,7 +37,7 @@ pub use load::load_curve_plot;
 pub use maps::{MapOptions, fragmentation_map, placement_map};
 pub use sizes::size_distribution_plot;
 
-/// Where a figure is drawn.
+/// The drawing area of a figure.
 pub(crate) type Area<'a> = DrawingArea<Canvas<'a>, Shift>;
 pub(crate) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<Failure>>;
 type Paint = dyn Fn(&Area<'_>) -> Drawn + Send + Sync;
@@ -49,7 +50,7 @@ pub struct Drawing {
     paint: Arc<Paint>,
 }
 
-/// A figure of the given size, in pixels. The closure draws it with plotters, the same for every kind of file:
+/// A figure of the given size in pixels. The closure draws it with plotters, in the same way for every kind of file:
 ///
 /// ```ignore
 /// figure("Heights", (900, 320), move |root| {
@@ -81,23 +82,23 @@ impl Drawing {
         self.size
     }
 
-    /// The picture as a file of its own, in light colours.
+    /// The picture as a standalone file, in light colours.
     ///
     /// # Errors
     ///
-    /// [`ReportError::Draw`] where the painter fails.
+    /// [`ReportError::Draw`] if drawing fails.
     pub fn to_svg(&self) -> Result<String, ReportError> {
         let namespace = " xmlns=\"http://www.w3.org/2000/svg\"";
         self.svg(namespace, &backend::light_style(self.size))
     }
 
-    /// The picture as part of a page, which gives the colours.
+    /// The picture as part of a page, in the colours of the page.
     ///
     /// # Errors
     ///
-    /// As [`Self::to_svg`].
+    /// Like [`Self::to_svg`].
     pub fn to_inline_svg(&self) -> Result<String, ReportError> {
-        // A page knows the format; a file of its own has to name it.
+        // A page already implies the format; a standalone file has to name it.
         self.svg("", "")
     }
 
@@ -112,7 +113,7 @@ impl Drawing {
     ///
     /// # Errors
     ///
-    /// [`ReportError::Draw`] where the painter fails.
+    /// [`ReportError::Draw`] if drawing fails.
     pub fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let mut raster = Raster::new(width, height, palette::PAPER);
@@ -140,7 +141,7 @@ impl std::fmt::Debug for Drawing {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) label: String,
-    /// Its number among all planners of the report.
+    /// Its index among all planners of the report.
     pub(crate) number: usize,
 }
 

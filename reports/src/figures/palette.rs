@@ -1,16 +1,16 @@
-//! Colours: readable on light and dark paper, the first eight also without red-green vision.
+//! Colours that are readable on light and dark backgrounds; the first eight also without red-green vision.
 
 use plotters::style::RGBColor;
 
-/// Letters and axes.
+/// Text and axes.
 pub(crate) const TEXT: RGBColor = RGBColor(0x22, 0x26, 0x2b);
-/// Less important letters.
+/// Less important text.
 pub(crate) const MUTED: RGBColor = RGBColor(0x6a, 0x73, 0x7d);
-/// Lines of the grid.
+/// Grid lines.
 pub(crate) const GRID: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
 pub(crate) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
-/// The colours that a page chooses, as they are on light paper, and their classes there.
+/// The colours that a page can replace, with their values on a light page, and their CSS classes.
 pub(crate) const THEME: [(RGBColor, &str); 4] =
     [(TEXT, "ink-text"), (MUTED, "ink-muted"), (GRID, "ink-grid"), (PAPER, "ink-paper")];
 
@@ -41,12 +41,12 @@ const SERIES: [RGBColor; 16] = [
     RGBColor(0x70, 0xa8, 0x44),
 ];
 
-/// The colour of the series of this number.
+/// The colour of the series with this index.
 pub(crate) const fn series(number: usize) -> RGBColor {
     SERIES[number % SERIES.len()]
 }
 
-/// The shape of the series of this number: differs where the colours begin to repeat, and before.
+/// The shape of the series with this index; series with the same colour have different shapes.
 pub(crate) const fn shape(number: usize) -> Shape {
     match (number + number / SERIES.len()) % 5 {
         0 => Shape::Circle,
@@ -57,7 +57,7 @@ pub(crate) const fn shape(number: usize) -> Shape {
     }
 }
 
-/// The colour of a buffer's category; unknown ones get one by their number.
+/// The colour of a buffer's category; unknown ones get one by their index.
 pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
     let base = name.map(|name| name.split(':').next().unwrap_or(name));
     match base {
@@ -79,7 +79,7 @@ pub(crate) fn shade(color: RGBColor, share: f64) -> RGBColor {
     RGBColor(moved(color.0), moved(color.1), moved(color.2))
 }
 
-/// Free memory: from light to dark red as the share goes from 0 to 1.
+/// Free memory: from light to dark red as the share grows from 0 to 1.
 pub(crate) fn heat(share: f64) -> RGBColor {
     const STOPS: [[f64; 3]; 5] = [
         [238.0, 243.0, 248.0],
@@ -110,7 +110,7 @@ fn to_byte(part: f64) -> u8 {
     part.round().clamp(0.0, 255.0) as u8
 }
 
-/// `#rrggbb`.
+/// The colour as `#rrggbb`.
 pub(crate) fn hex(color: RGBColor) -> String {
     format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
 }
@@ -126,7 +126,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The outline around the middle of a shape with a radius of 1.
+    /// The corners around the centre of a shape with a radius of 1.
     pub(super) const fn corners(self) -> &'static [(f64, f64)] {
         match self {
             Self::Circle => &[],

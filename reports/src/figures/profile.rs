@@ -9,8 +9,8 @@ use super::coord::Axis;
 use super::{Drawing, Series, figure};
 use crate::format::count_real;
 
-/// Draws, for each planner, the share of workloads on which its height is within a factor of the lowest;
-/// `None` where there is nothing to compare.
+/// Draws, for each planner, the share of workloads on which its height is within a factor of the lowest; `None` if
+/// there is nothing to compare.
 pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
     all.iter().find(|(_, profile)| profile.total > 0)?;
     let mut order = all.to_vec();
@@ -34,9 +34,9 @@ pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
     }))
 }
 
-/// More lines cannot be told apart.
+/// More lines than this cannot be distinguished.
 const LINES: usize = 14;
-/// Where the legend begins, pixels.
+/// Left edge of the legend in pixels.
 const LEFT: u32 = 796;
 
 fn is_dashed(number: usize, series: &Series) -> bool {
@@ -48,7 +48,7 @@ fn entry((number, (series, profile)): (usize, &(Series, Profile))) -> Entry {
     Entry { key: Key::Line { dashed: is_dashed(number, series) }, color: series.color(), text }
 }
 
-/// The share that is reached at each ratio, from a factor of 1 up to `1 + most`.
+/// The share reached at each ratio, from a factor of 1 up to `1 + most`.
 fn steps(profile: &Profile, most: f64) -> Vec<(f64, f64)> {
     let share = |rank: usize| count_real(rank) / count_real(profile.total);
     let mut points = vec![(0.0, 0.0)];
@@ -59,7 +59,7 @@ fn steps(profile: &Profile, most: f64) -> Vec<(f64, f64)> {
     points
 }
 
-/// How early a profile rises: the mean over the workloads of 1 / ratio, 0 where there is no answer.
+/// How early a profile rises: the mean over the workloads of 1 / ratio, or 0 without an answer.
 fn area(profile: &Profile) -> f64 {
     let sum: f64 = profile.ratios.iter().map(|ratio| 1.0 / ratio).sum();
     sum / count_real(profile.total.max(1))

@@ -1,4 +1,4 @@
-//! Pixels: a hundred thousand rectangles are too many for marks.
+//! A raster of pixels, for maps: a chart could not hold a hundred thousand rectangles.
 
 use plotters::style::RGBColor;
 
@@ -18,7 +18,7 @@ impl Raster {
         Self { width, height, rgb: [paper.0, paper.1, paper.2].repeat(width * height) }
     }
 
-    /// Width and height, as plotters counts them.
+    /// Width and height in plotters' type.
     pub(super) fn size(&self) -> (u32, u32) {
         let length = |pixels: usize| u32::try_from(pixels).unwrap_or(u32::MAX);
         (length(self.width), length(self.height))
@@ -39,7 +39,7 @@ impl Raster {
         }
     }
 
-    /// Fills the pixels from `from` up to, not including, `to`; what lies outside is cut off.
+    /// Fills the pixels from `from` up to, not including, `to`; parts outside the picture are cut off.
     pub(crate) fn fill(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         let (left, right) = (from.0.min(self.width), to.0.min(self.width));
         for y in from.1..to.1.min(self.height) {
@@ -50,7 +50,7 @@ impl Raster {
         }
     }
 
-    /// Fills as [`Self::fill`] does and draws an edge where there is room for one.
+    /// Fills like [`Self::fill`], and draws an edge if there is room for it.
     pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         self.fill(from, to, color);
         if to.0 > from.0 + 3 && to.1 > from.1 + 3 {
@@ -75,7 +75,7 @@ impl Raster {
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        // Flat colours pack best as they are.
+        // Flat colours compress best without a filter.
         encoder.set_filter(png::FilterType::NoFilter);
         encoder.set_compression(png::Compression::Default);
         let mut writer = encoder.write_header().map_err(|error| failed(error.to_string()))?;

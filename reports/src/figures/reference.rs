@@ -1,4 +1,4 @@
-//! Curves beside a dashed line that they are measured by; a curve may end, and a mark may be hollow.
+//! Curves relative to a dashed reference line; a curve may have gaps, and marks may be hollow.
 
 use plotters::style::{Color, RGBColor};
 
@@ -10,14 +10,14 @@ use super::coord::Axis;
 use super::palette::{MUTED, Shape, TEXT};
 use super::{Drawing, Drawn, Series, figure};
 
-/// A value of a curve.
+/// A point of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) x: f64,
-    /// `None` ends the line.
+    /// `None` interrupts the line.
     pub(crate) y: Option<f64>,
     pub(crate) is_hollow: bool,
-    /// What a pointer over it is told.
+    /// The tooltip.
     pub(crate) tip: String,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<Point>,
 }
 
-/// The dashed line, and what hollow marks are called.
+/// The dashed line, and the name of hollow marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) name: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Reference {
     pub(crate) hollow: &'static str,
 }
 
-/// Draws the curves; `None` where there is no value. The y axis is made for the least and the greatest value.
+/// Draws the curves; `None` without values. The y axis is made for the minimum and maximum value.
 pub(crate) fn plot(
     title: &str,
     x: Axis,
@@ -76,7 +76,7 @@ fn entries(reference: &Reference, curves: &[Curve]) -> Vec<Entry> {
     entries
 }
 
-/// The line stops where there is no value, and goes on behind it.
+/// The line is interrupted at points without a value.
 fn draw_curve(chart: &mut Chart<'_>, curve: &Curve) -> Drawn {
     let (color, shape) = (curve.series.color(), curve.series.shape());
     for part in curve.points.split(|point| point.y.is_none()) {
@@ -115,7 +115,7 @@ mod tests {
         let series = Series { label: "pooch/retain".to_owned(), number: 0 };
         let curve = Curve { series, points };
         let svg = drawn(&curve, vec![(64.0, 316.0), (640.0, 316.0)]).expect("drawn");
-        // Four marks, of which one has two circles, one in the legend, and the hollow one there.
+        // Four marks, one of them with two circles; one circle in the legend, and the hollow one there.
         assert_eq!(svg.matches("<circle").count(), 4 + 1 + 1 + 2, "{svg}");
         let own =
             format!("stroke=\"{}\" stroke-width=\"2\"", super::super::palette::hex(curve.series.color()));

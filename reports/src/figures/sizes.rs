@@ -1,4 +1,4 @@
-//! The distribution of sizes: how many buffers there are of each power of two, and how many bytes.
+//! The distribution of sizes: the number of buffers and of bytes for each power of two.
 
 use planlab_dsa::Instance;
 
@@ -11,8 +11,8 @@ use super::palette::{BLUE, ORANGE};
 use super::{Drawing, figure};
 use crate::format::{bytes, count, count_real, real};
 
-/// Draws, for each power of two, the share of the buffers with a size from it up to the next, and the share
-/// of the bytes that they hold.
+/// Draws, for each power of two, the share of the buffers with a size from it up to the next, and their share of the
+/// bytes.
 #[must_use]
 pub fn size_distribution_plot(instance: &Instance) -> Drawing {
     const LEFT: u32 = 756;

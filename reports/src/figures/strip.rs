@@ -1,4 +1,4 @@
-//! A row for each of several, a dot for each of its values, and their median.
+//! Strips of dots: one row per item, one dot per value, and the median.
 
 use plotters::element::Text;
 use plotters::style::Color;
@@ -13,29 +13,29 @@ use crate::format::count_real;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Strip {
     pub(crate) series: Series,
-    /// What a value is of, and the value.
+    /// The name and number of each value.
     pub(crate) values: Vec<(String, f64)>,
-    /// What stands behind the median.
+    /// The text after the median.
     pub(crate) remark: String,
 }
 
-/// How values are drawn and written.
+/// How to draw and write values.
 pub(crate) struct Look<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: Axis,
     /// The title of the remarks.
     pub(crate) remark: &'a str,
-    /// How people read a value.
+    /// Formats a value for people.
     pub(crate) shown: fn(f64) -> String,
 }
 
-/// The height of a row, pixels.
+/// The height of a row in pixels.
 const ROW: u32 = 24;
 const WIDTH: u32 = 1060;
-/// The room for medians and remarks, pixels.
+/// The width for medians and remarks in pixels.
 const RIGHT: u32 = 230;
 
-/// Draws a row for each strip; `None` if there is no strip.
+/// Draws one row per strip; `None` if there are no strips.
 pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     all.first()?;
     let rows = all.to_vec();
@@ -64,7 +64,7 @@ fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: 
     let (right, middle) = chart.backend_coord(&(right, y));
     root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), letters(LETTERS, TEXT)))?;
     chart.draw_series(row.values.iter().enumerate().map(|(number, (name, value))| {
-        // Dots at one place would hide each other: spread them over the row by their number.
+        // Dots at the same position would hide each other, so their index spreads them over the row.
         let spread = count_real(number * 7 % 13) / 12.0 - 0.5;
         let tip = format!("{}: {name}: {}", row.series.label, shown(*value));
         told(Marker::new((*value, y + spread * 0.6), row.series.shape(), 2, row.series.color()), tip)

@@ -1,4 +1,4 @@
-//! Planning time against the number of buffers, with the exponent of each planner.
+//! Planning time over the number of buffers, with the exponent of each planner.
 
 use planlab_results::statistics::{PowerFit, fit_power};
 
@@ -16,14 +16,14 @@ pub(crate) struct Timing {
     pub(crate) workload: String,
     pub(crate) buffers: f64,
     pub(crate) nanoseconds: f64,
-    /// Whether it is the time limit's: such a time is drawn and not fitted.
+    /// Whether the time limit cut it short: such a time is drawn but not fitted.
     pub(crate) is_cut: bool,
 }
 
 /// A planner and its times.
 pub(crate) type Timings = (Series, Vec<Timing>);
 
-/// The times that are fitted; instances so small that the clock's grain rules are left out.
+/// The times to fit, without instances so small that the clock's resolution dominates.
 fn fitted(times: &[Timing]) -> impl Iterator<Item = &Timing> {
     times.iter().filter(|time| time.buffers >= 50.0 && !time.is_cut)
 }
@@ -33,11 +33,11 @@ pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
     let points: Vec<(f64, f64)> = fitted(times).map(|time| (time.buffers, time.nanoseconds)).collect();
     let least = points.iter().map(|p| p.0).fold(f64::MAX, f64::min);
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
-    // Less than a factor of four says nothing about growth.
+    // Less than a factor of four shows nothing about growth.
     if most < 4.0 * least { None } else { fit_power(&points) }
 }
 
-/// Draws the times on logarithmic axes; `None` where there are none.
+/// Draws the times on logarithmic axes; `None` without times.
 pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     let points = || all.iter().flat_map(|(_, times)| times);
     let least = |value: fn(&Timing) -> f64| points().map(value).fold(f64::MAX, f64::min);
@@ -55,10 +55,10 @@ pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     }))
 }
 
-/// Where the legend begins, pixels.
+/// Left edge of the legend in pixels.
 const LEFT: u32 = 796;
 
-/// The times as dots, and their fit as a line over the sizes that it is of.
+/// The times as dots, and their fit as a line over their sizes.
 fn draw(chart: &mut Chart<'_>, (series, times): &Timings) -> Drawn {
     if let Some(fit) = fit(times) {
         let range = fitted(times).map(|time| time.buffers);

@@ -1,4 +1,4 @@
-//! Who did best in which suite, and what was compared?
+//! The page of leaderboards: which planner is best in which suite, and what was compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ fn title(board: &Board) -> String {
     board.route.as_ref().map_or_else(|| suite.to_owned(), |route| format!("{suite}: {route}"))
 }
 
-/// Whether a cell is on a board.
+/// Whether a cell belongs to a board.
 fn is_on(board: &Board, cell: &CellRow) -> bool {
     let is_of_route = board.route.as_ref().is_none_or(|route| cell.workload.split('/').next() == Some(route));
     *cell.suite == *board.suite && is_of_route && cell.target_bytes.is_none()
@@ -68,10 +68,10 @@ fn table(model: &Model, leaders: &Leaders, name: &str) -> Table {
     table
 }
 
-/// A planner's line behind its common gap and its gap, endless where it has none.
+/// A planner's row, with its common gap and its gap for sorting, infinite if it has none.
 fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
     let common = common.iter().find(|common| common.planner_number == leader.planner_number);
-    // Means are comparable only if they are over the same cells.
+    // Means are comparable only if they cover the same cells.
     let whole = |mean: ShiftedMean| mean.mean.filter(|_| mean.failures == 0);
     let common_gap = common.and_then(|common| whole(common.mean_gap()));
     let common_time = common.and_then(|common| whole(common.mean_time()));
@@ -91,7 +91,7 @@ fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Valu
     (common_gap.unwrap_or(f64::INFINITY), gap.unwrap_or(f64::INFINITY), row)
 }
 
-/// What a board compares: workloads by kind, planners, limits, seeds, machines.
+/// The scope of a board: workloads by kind, planners, limits, seeds, machines.
 fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
     let cells: Vec<&CellRow> = model.cells.iter().filter(|cell| is_on(board, cell)).collect();
     let workloads: BTreeSet<usize> = cells.iter().map(|cell| cell.workload_number).collect();

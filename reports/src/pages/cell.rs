@@ -1,4 +1,4 @@
-//! What did one planner do on one workload?
+//! The page of one planner on one workload.
 
 use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
@@ -66,7 +66,7 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Without files.
+/// The trajectory as a table without files.
 fn trajectory(row: &Record) -> Table {
     let columns =
         [("elapsed_ns", "After"), ("height_bytes", "Height"), ("bound_bytes", "Bound"), ("gap", "Gap")];

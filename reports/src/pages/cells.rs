@@ -1,4 +1,4 @@
-//! What does every single row say?
+//! The page that lists every single row.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::site::page::{Page, Piece, Text};
 use planlab_results::queries::{CellRow, ListedRow, Listing};
 use planlab_results::table::{Table, Value};
 
-/// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
-/// `link` the path of a page.
+/// A column: its key, its title, and the format of its values. A `word` is one of few texts, a `link` the path of a
+/// page.
 const COLUMNS: [(&str, &str, &str); 23] = [
     ("workload", "Workload", "word"),
     ("planner", "Planner", "word"),
@@ -42,9 +42,9 @@ const COLUMNS: [(&str, &str, &str); 23] = [
     ("remark", "Remark", "text"),
 ];
 
-/// So many rows go on the page and into LaTeX; a browser shows no more. The CSV file has all.
+/// The most rows on the page and in LaTeX; a browser can show no more. The CSV file has all rows.
 const SHOWN: usize = 100_000;
-/// So many rows are texts at a time.
+/// The number of rows converted to text at a time.
 const CHUNK: usize = 10_000;
 
 pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
@@ -70,7 +70,7 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
         csv: csv(model, &listing, &map)?,
         kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
-        // The workloads of the model stand in natural order, as the words do.
+        // The workloads of the model are in natural order, like the words.
         pages: workloads().map(|number| site.page_of(number)).collect(),
     };
     let page = Page::new("cells.html", "All cells").named("All cells").with([Piece::note(note)]);
@@ -95,7 +95,7 @@ fn csv<'p>(
     Ok(text)
 }
 
-/// So many of the rows from one on; `map` gives the page with the map of a plan of a workload.
+/// `count` rows from an index on; `map` returns the page with the map of a workload's plan.
 fn table<'p>(
     model: &Model,
     listing: &Listing,

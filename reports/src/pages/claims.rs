@@ -1,4 +1,4 @@
-//! What did others publish, and what are our figures from the records at hand?
+//! The page that compares published figures with ours from the records at hand.
 
 use crate::data::claims::{Claim, Kind, claims};
 use crate::data::model::Model;
@@ -12,9 +12,9 @@ use planlab_results::table::{Table, Value};
 /// Our figures for a claim.
 #[derive(Default)]
 struct Ours<'m> {
-    /// Cells with the figure, and the figure.
+    /// Cells with the figure, each with its figure.
     figures: Vec<(&'m CellRow, f64)>,
-    /// Cells of the claim, with or without the figure.
+    /// The number of cells of the claim, with or without the figure.
     cells: usize,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     Some(Page::new("claims.html", "Claims").named("Claims").with([Piece::note(note), Piece::Table(table)]))
 }
 
-/// A line for each claim; `page` gives the page of a workload.
+/// One row per claim; `page` returns the page of a workload.
 fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usize) -> String) -> Table {
     let mut table = Table::named(
         "claims",
@@ -122,10 +122,10 @@ fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m CellRow> {
     ours.figures.last().map(|(cell, _)| *cell)
 }
 
-/// Where our figures lie against the published ones.
+/// Where our figures lie relative to the published ones.
 fn lies(claim: &Claim, ours: &Ours<'_>) -> &'static str {
     let (Some((_, least)), Some((_, most))) = (ours.figures.first(), ours.figures.last()) else { return "" };
-    // What is published is rounded.
+    // Published figures are rounded.
     let above = |figure: f64| claim.high.is_some_and(|high| figure > high * (1.0 + 1e-9));
     let below = |figure: f64| claim.low.is_some_and(|low| figure < low * (1.0 - 1e-9));
     let (too_high, too_low) = (above(*most), below(*least));

@@ -1,4 +1,4 @@
-//! Programs that nobody changed: a framework's propagation on a plan, beside the allocators of processes.
+//! The page on unmodified programs: a framework's propagation with planlab, and with the allocators of processes.
 
 use planlab_results::framework::PLANLAB;
 use planlab_results::statistics::median;
@@ -13,7 +13,7 @@ use crate::format::{bytes, nanoseconds, percent, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 
-/// `None` without a row.
+/// The page; `None` without rows.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let frameworks = site.frameworks;
     if frameworks.rows == 0 {
@@ -61,7 +61,7 @@ fn failures(frameworks: &Frameworks) -> Option<Piece> {
     (!told.is_empty()).then(|| Piece::alert(text()))
 }
 
-/// What a group shows, in words.
+/// The findings of a group, in words.
 fn found(group: &Group) -> Option<String> {
     let mut text = format!("{}:", group.conditions.name());
     let over_glibc =
@@ -165,13 +165,13 @@ fn mean(group: &Group, contender: &str) -> Option<Vec<Value>> {
     ])
 }
 
-/// A count that may lie between two.
+/// A count that may lie between two whole numbers.
 fn whole(number: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a median of counts")]
     Value::Count(number.round() as u64)
 }
 
-/// CPU time and steady memory of every contender over glibc's, net by net.
+/// CPU time and steady memory of every contender divided by glibc's, net by net.
 fn figures(group: &Group) -> Vec<Piece> {
     let name = group.conditions.name();
     let time = |run: &Run, glibc: &Run| {
@@ -197,7 +197,7 @@ fn figures(group: &Group) -> Vec<Piece> {
     time.into_iter().chain(memory).collect()
 }
 
-/// A value of a run over glibc's, where the middle half lies, and what is told of it.
+/// A value of a run divided by glibc's, the range of the middle half, and the tooltip.
 type Dotted = (f64, Option<(f64, f64)>, String);
 
 fn plot(
@@ -227,7 +227,7 @@ fn plot(
     Some(figure.plot())
 }
 
-/// `None` without glibc, over which all are drawn.
+/// `None` without glibc, the reference of all values.
 fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slot> {
     let glibc = case.run(GLIBC)?;
     let dot = |run: &Run| {

@@ -1,4 +1,4 @@
-//! What planned addresses save against each other allocator, request by request and in a whole propagation.
+//! The time that planned addresses save against each other allocator, per request and per propagation.
 
 use planlab_dsa::performance::End;
 use planlab_results::replay::ReplayRow;
@@ -10,20 +10,20 @@ use crate::site::Site;
 use crate::site::page::Piece;
 use planlab_results::table::{Table, Value};
 
-/// The contender whose addresses are planned.
+/// The contender with planned addresses.
 const PLAN: &str = "plan";
 
-/// What a plan saves against another contender.
+/// The saving of a plan against another contender.
 struct Gain {
     request_ns: Measured,
-    /// Of the other's time.
+    /// Share of the other contender's time.
     share: Measured,
-    /// That played both.
+    /// Processes that played both.
     processes: usize,
 }
 
 impl Gain {
-    /// Compares the processes that took turns: those of the same repetition and run. `None` if there are none.
+    /// Compares the processes that took turns: those of the same repetition and run. `None` without such processes.
     fn of(plan: &Case, other: &Case) -> Option<Self> {
         let (planned, others) = (plan.process_ns(), other.process_ns());
         let pairs: Vec<(f64, f64)> =
@@ -43,7 +43,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Option<Measured> {
     Some(Measured { median: center, interval: median_interval(&values, 0.95) })
 }
 
-/// The table with its heading; nothing without a plan that others were played beside.
+/// The table with its heading; empty unless a plan was played alongside others.
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     let mut table = Table::named(
         "gains",
@@ -85,7 +85,7 @@ fn is_plan(row: &ReplayRow) -> bool {
     row.contender == PLAN && row.performance.status == End::Complete && row.device != "simulated"
 }
 
-/// Whether it is another contender on the workload of a plan: no other plan, and not the loop alone.
+/// Whether this is another contender on the workload of a plan, neither a plan nor the empty loop.
 fn is_other(other: &Case, plan: &Case) -> bool {
     let (of, row) = (other.row(), plan.row());
     let is_rival = of.contender != "empty-loop" && !of.contender.starts_with(PLAN);
@@ -126,7 +126,7 @@ fn row(place: &Place, plan: &Case, other: &Case) -> Option<Vec<Value>> {
     ])
 }
 
-/// What an interval says.
+/// The conclusion from an interval.
 fn verdict(share: &Measured) -> &'static str {
     match share.interval {
         None => "not judged",

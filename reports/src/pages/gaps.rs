@@ -1,4 +1,4 @@
-//! Which planner comes how near the best bound on which workload?
+//! The page on gaps: how close each planner comes to the best bound on each workload.
 
 use crate::data::tables;
 use crate::site::Site;

@@ -1,4 +1,4 @@
-//! Footprint and time over propagations that differ: sentences of other lengths, say.
+//! The page on propagations that differ, such as sentences of different lengths: footprint and time.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
 
-/// `None` without a sequence.
+/// The page; `None` without a sequence.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let groups = groups(site);
     groups.first()?;
@@ -42,12 +42,12 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     Some(Page::new("iterations.html", title).named("Iterations").with(pieces))
 }
 
-/// When it is looked at what is held: one of these for all that are compared.
+/// When the held bytes are measured: the same moment for all cases of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// At most, from the begin of a propagation to its end.
+    /// At the peak, from the beginning of a propagation to its end.
     Most,
-    /// When it is over, and what a new plan replaces was given back.
+    /// At the end, after the memory that a new plan replaces was given back.
     End,
 }
 
@@ -67,50 +67,50 @@ impl Held {
     }
 }
 
-/// What a case holds of the last propagation, bytes.
+/// The bytes that a case holds in the last propagation.
 fn last(case: &Case, held: Held) -> Option<u64> {
     let row = case.row();
     held.of(row.performance.samples.last().filter(|_| row.performance.status == End::Complete)?)
 }
 
-/// The same with what is kept over all propagations.
+/// The same plus the bytes kept over all propagations.
 fn total(case: &Case, held: Held) -> Option<u64> {
     Some(last(case, held)? + case.row().retained.unwrap_or(0))
 }
 
-/// Cases that were played under the same conditions, and stand in one figure.
+/// Cases with the same conditions, in one figure.
 struct Group<'c> {
-    /// The workload and the conditions; no two groups have the same.
+    /// The workload and the conditions; unique among the groups.
     name: String,
     cases: Vec<&'c Case>,
 }
 
 impl<'c> Group<'c> {
-    /// The most that a case of it came to.
+    /// The largest number of propagations of any case.
     fn propagations(&self) -> usize {
         let of = |case: &&Case| case.row().performance.samples.len().max(case.row().sequence.len());
         self.cases.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Whether of some it is not known what was held between the ends of propagations.
+    /// Whether some case only has measurements at the ends of propagations.
     fn has_ends_alone(&self) -> bool {
         let is_end = |sample: &Sample| sample.reserved.is_some() && sample.reserved_peak.is_none();
         self.cases.iter().any(|case| case.row().performance.samples.iter().any(is_end))
     }
 
-    /// The case of the pool of the framework that the workload is of.
+    /// The case of the pool of the workload's framework.
     fn pool(&self) -> Option<&'c Case> {
         let pool = own_pool(self.cases.first()?.workload().split('/').next()?);
         self.cases.iter().copied().find(|case| case.row().contender == pool)
     }
 
-    /// When a case is looked at: as the pool, if there is one.
+    /// When a case is measured: at the same moment as the pool, if there is one.
     fn held(&self, case: &Case) -> Held {
         let is_known = |case: &Case| last(case, Held::Most).is_some();
         if is_known(case) && self.pool().is_none_or(is_known) { Held::Most } else { Held::End }
     }
 
-    /// The share of the pool's bytes that a case does without, where it is not the pool itself.
+    /// The share of the pool's bytes that a case saves, unless it is the pool itself.
     fn reduction(&self, case: &Case) -> Option<f64> {
         let (held, pool) = (self.held(case), self.pool()?);
         let (ours, pools) = (total(case, held)?, total(pool, held)?);
@@ -119,10 +119,10 @@ impl<'c> Group<'c> {
     }
 }
 
-/// Under what a sequence was played.
+/// The conditions of a sequence.
 type Subject<'c> = (&'c str, &'c [String], &'c Place, u32, Option<u64>);
 
-/// The sequences by what was played, where, in how many threads and with how much memory.
+/// The sequences by workload, place, number of threads and memory.
 fn groups<'c>(site: &Site<'c>) -> Vec<Group<'c>> {
     let mut subjects: BTreeMap<Subject<'c>, Vec<&'c Case>> = BTreeMap::new();
     for case in site.replays.cases.iter().filter(|case| !case.row().sequence.is_empty()) {
@@ -136,14 +136,14 @@ fn groups<'c>(site: &Site<'c>) -> Vec<Group<'c>> {
         let name = conditions(cases[0]);
         let alike = known.entry(name.clone()).or_default();
         *alike += 1;
-        // Other sequences of the same workload are told apart by their number.
+        // Other sequences of the same workload are distinguished by a number.
         let name = if *alike > 1 { format!("{name}, sequence {alike}") } else { name };
         Group { name, cases }
     };
     subjects.into_values().map(named).collect()
 }
 
-/// The workload, the place, and what is not usual.
+/// The workload, the place, and unusual conditions.
 fn conditions(case: &Case) -> String {
     let row = case.row();
     let threads = if row.threads > 1 { format!(", {} threads", row.threads) } else { String::new() };
@@ -151,7 +151,7 @@ fn conditions(case: &Case) -> String {
     format!("{}, {}{threads}{capacity}", row.workload, case.place().name())
 }
 
-/// What the paper says that planning saves at most, beside the most that profile-guided saves here.
+/// The largest saving that the paper claims for planning, and the largest of profile-guided allocation here.
 fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
     let figure = published().iter().find(|figure| figure.of == Quantity::GreatestReduction)?;
     let of = |group: &Group<'_>| {
@@ -171,7 +171,7 @@ fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
     ))
 }
 
-/// The propagations, each without what all share.
+/// The names of the propagations, without their common part.
 fn names(row: &ReplayRow) -> String {
     let short =
         |key: &String| key.strip_prefix(row.workload.as_str()).unwrap_or(key).trim_matches('/').to_owned();
@@ -234,10 +234,10 @@ fn time(group: &Group<'_>) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-/// A value, and how people read it.
+/// A value, and its text for people.
 type Shown = (f64, String);
 
-/// A value of each sample of the first process, where there is one.
+/// A value for each sample of the first process that has one.
 fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Curve {
     let row = case.row();
     let point = |at: usize| {
@@ -250,7 +250,7 @@ fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Cur
     }
 }
 
-/// Every case, with its group.
+/// All cases, each with its group.
 fn cases<'g, 'c>(groups: &'g [Group<'c>]) -> impl Iterator<Item = (&'g Group<'c>, &'c Case)> {
     groups.iter().flat_map(|group| group.cases.iter().map(move |case| (group, *case)))
 }
@@ -325,7 +325,7 @@ fn table(groups: &[Group<'_>]) -> Table {
     table
 }
 
-/// The share of the requests up to a sample that a plan served.
+/// The share of requests served from a plan, up to a sample.
 fn planned_share(sample: &Sample) -> Option<f64> {
     let (planned, missed) = (real(sample.planned?), real(sample.missed?));
     (planned + missed > 0.0).then(|| planned / (planned + missed))

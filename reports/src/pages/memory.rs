@@ -1,4 +1,4 @@
-//! Memory by net, batch and allocator, with what is kept over all iterations apart.
+//! The page on memory by net, batch and allocator; memory kept over all iterations is separate.
 
 use planlab_results::{NetParts, WorkloadKey};
 
@@ -13,25 +13,25 @@ use crate::site::page::{Page, Piece};
 use planlab_dsa::performance::End;
 use planlab_results::table::{Column, Table, Value};
 
-/// Bars for each batch.
+/// Bars per batch.
 const BARS: usize = 3;
 
-/// The memory of a net's propagation, bytes.
+/// The memory of a net's propagation in bytes.
 struct Net<'a> {
     workload: &'a WorkloadKey,
     key: NetParts<'a>,
-    /// What is kept over all iterations: parameters, in training their gradients and the optimizer's state too.
+    /// Bytes kept over all iterations: parameters, and in training also their gradients and the optimizer's state.
     kept: Option<u64>,
-    /// Without any reuse.
+    /// Bytes without any reuse.
     network_wise: Option<u64>,
-    /// What the framework's own pool reserves over propagations.
+    /// Bytes that the framework's own pool reserves over propagations.
     pool: Option<u64>,
-    /// Over how many.
+    /// The number of these propagations.
     propagations: usize,
-    /// What it holds in the end of a whole process, with what is kept.
+    /// Bytes that it holds at the end of a whole process, including kept ones.
     process: Option<u64>,
     planned: Option<u64>,
-    /// The most bytes requested at once.
+    /// The most requested bytes at once.
     requested: u64,
 }
 
@@ -40,7 +40,7 @@ impl Net<'_> {
         self.kept.unwrap_or(0)
     }
 
-    /// What the pool holds, with what is kept.
+    /// Bytes that the pool holds, including kept ones.
     fn pool_total(&self) -> Option<u64> {
         self.process.or_else(|| Some(self.kept() + self.pool?))
     }
@@ -53,7 +53,7 @@ impl Net<'_> {
         Some(self.kept() + self.network_wise?)
     }
 
-    /// After what the pool was looked at.
+    /// The moment at which the pool was measured.
     fn pool_from(&self) -> String {
         match (self.process, self.pool) {
             (Some(_), _) => "a process".to_owned(),
@@ -63,17 +63,17 @@ impl Net<'_> {
         }
     }
 
-    /// The share of the pool's bytes that the plan does without.
+    /// The share of the pool's bytes that the plan saves.
     fn reduction(&self) -> Option<f64> {
         saved(self.pool_total()?, self.planned_total()?)
     }
 
-    /// The same of what is not kept alone.
+    /// The same without kept bytes.
     fn propagation_reduction(&self) -> Option<f64> {
         saved(self.pool?, self.planned?)
     }
 
-    /// A figure that the paper gives; its figures have what is kept in them.
+    /// A figure that corresponds to one of the paper; the paper's figures include kept bytes.
     fn figure(&self, quantity: Quantity, nets: &[Net<'_>]) -> Option<f64> {
         self.kept?;
         match quantity {
@@ -85,7 +85,7 @@ impl Net<'_> {
                 let alexnet = nets.iter().find(|net| net.key == alexnet && net.kept.is_some())?;
                 Some(real(self.pool_total()?) / real(alexnet.pool_total()?.max(1)))
             }
-            // Of several nets, and of times: other pages have them.
+            // Figures over several nets, and times, are on other pages.
             Quantity::GreatestReduction | Quantity::SpeedUp => None,
         }
     }
@@ -95,16 +95,16 @@ fn saved(before: u64, after: u64) -> Option<f64> {
     (before > 0).then(|| 1.0 - real(after) / real(before))
 }
 
-/// The pool of the framework that a workload was recorded from.
+/// The pool of the framework from which a workload was recorded.
 pub(super) fn own_pool(route: &str) -> &'static str {
     match route {
-        // A model is Chainer's, by rule.
+        // Models follow Chainer's rules.
         "chainer" | "model" => "cupy2rc1-pool",
         _ => "pytorch-caching",
     }
 }
 
-/// `None` without an allocator on a net.
+/// The page; `None` unless an allocator was played on a net.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let nets = nets(site);
     let mut pieces = vec![Piece::note(
@@ -135,7 +135,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     (pieces.len() > 1).then(|| Page::new("memory.html", title).named("Memory").with(pieces))
 }
 
-/// The nets that some allocator was played on, over simulated memory.
+/// The nets on which an allocator was played over simulated memory.
 fn nets<'a>(site: &Site<'a>) -> Vec<Net<'a>> {
     let mut workloads: Vec<&WorkloadKey> =
         site.replays.simulated().map(|case| &case.row().workload).collect();
@@ -163,9 +163,9 @@ fn net<'a>(site: &Site<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>> {
     })
 }
 
-/// What the pool held after a whole process of the net at this batch; of a net in training alone.
+/// The bytes that the pool held after a whole process of the net at this batch; only for nets in training.
 fn process_of(site: &Site<'_>, key: &NetParts<'_>, pool: &str) -> Option<u64> {
-    // A variant is one iteration of several that differ.
+    // A variant is one of several different iterations.
     if key.mode != "train" || key.variant.is_some() {
         return None;
     }
@@ -173,7 +173,7 @@ fn process_of(site: &Site<'_>, key: &NetParts<'_>, pool: &str) -> Option<u64> {
     site.replays.served(&process, pool).map(|case| case.row().performance.reserved_peak)
 }
 
-/// What profile-guided allocation settles at; where it was not played, the height of the baseline's plan.
+/// The steady state of profile-guided allocation; if it was not played, the height of the baseline's plan.
 fn planned(site: &Site<'_>, workload: &str) -> Option<u64> {
     let settled = site.replays.served(workload, "profile-guided").and_then(Case::settled);
     settled.or_else(|| {
@@ -306,7 +306,7 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
     ]
 }
 
-/// What every allocator reserves over what is requested at once.
+/// The reserved bytes of each allocator divided by the requested peak.
 fn all_pools(site: &Site<'_>) -> Option<Table> {
     let held = |case: &Case| case.held().into_iter().map(|(label, _)| label);
     let mut contenders: Vec<String> = site.replays.simulated().flat_map(held).collect();
@@ -348,7 +348,7 @@ fn over(case: &Case, held: u64) -> Value {
     Value::Heat(share.max(0.0), format!("{} bytes", crate::format::count(held)))
 }
 
-/// What was played with a limit on the memory.
+/// Replays with a memory limit.
 fn limited(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "memory-by-capacity",
@@ -381,7 +381,7 @@ fn limited(site: &Site<'_>) -> Table {
     table
 }
 
-/// What was reserved on real memory, by the allocator's own count and by that of the device or the system.
+/// Reserved bytes on real memory, by the allocator's own count and by that of the device or the system.
 fn physical(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "memory-physical",

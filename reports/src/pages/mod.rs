@@ -1,4 +1,4 @@
-//! The pages of a report: a file for each question.
+//! The pages of a report: one file per question.
 
 mod boards;
 mod cell;
@@ -26,7 +26,7 @@ use crate::ReportError;
 use crate::site::Site;
 use crate::site::page::Page;
 
-/// The pages of a report as the navigation has them; each is there where there is something for it.
+/// The pages of a report in the order of the navigation; a page without content is left out.
 const PAGES: [fn(&Site<'_>) -> Option<Page>; 15] = [
     summary::page,
     boards::page,
@@ -45,14 +45,14 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 15] = [
     claims::page,
 ];
 
-/// The pages of all workloads together.
+/// The pages that cover all workloads.
 pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
     let mut pages: Vec<Page> = PAGES.iter().filter_map(|page| page(site)).collect();
     pages.push(cells::page(site)?);
     Ok(pages)
 }
 
-/// The pages of one workload: its own, and those of the cells whose plans have maps.
+/// The pages of one workload: its own page, and those of the cells whose plans have maps.
 pub(crate) fn of_workload(site: &Site<'_>, workload: usize) -> impl Iterator<Item = Page> {
     let cells = site.mapped(workload).iter().map(|map| cell::page(site, map));
     std::iter::once(workload::page(site, workload)).chain(cells)

@@ -1,4 +1,5 @@
-//! What do nets take by batch, what do in-place and sharing save, and what do other orders and safety in all orders cost?
+//! The page on models: memory of nets by batch, savings of in-place and sharing, costs of other orders and of safety in
+//! all orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::format::{bytes, real};
 use crate::site::Site;
 use crate::site::page::{Page, Picture, Piece, Text};
 
-/// `None` without a cell of a model.
+/// The page; `None` without a cell of a model.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let cases = cases(site.model, site.replays);
     cases.first()?;
@@ -50,7 +51,7 @@ fn bytes_of(number: Option<u64>) -> Value {
     Value::or_missing(number.map(Value::Bytes))
 }
 
-/// How much larger a number is than another; missing where there is no other.
+/// The relative excess of a number over another; missing if there is no other.
 fn excess(number: Option<u64>, base: Option<u64>) -> Value {
     let share =
         |(number, base): (u64, u64)| (base > 0).then(|| Value::Share(real(number) / real(base) - 1.0));
@@ -99,7 +100,7 @@ fn memory_cost(cases: &[Case<'_>]) -> Table {
     table
 }
 
-/// A family's cases that differ in a number: the batch, the workspace limit.
+/// Cases of a family that differ in a number: the batch or the workspace limit.
 type Row<'c, 'm> = Vec<(u64, &'c Case<'m>)>;
 
 fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
@@ -142,13 +143,14 @@ fn by_workspace(cases: &[Case<'_>]) -> Vec<Piece> {
     drawn.chain(table_piece(table)).collect()
 }
 
-/// The key without its workspace, and that (`.../ws8m`).
+/// The key without its workspace, and the workspace (`.../ws8m`).
 fn workspace(key: &WorkloadKey) -> Option<(&str, &str)> {
     let (rest, last) = key.rsplit_once('/')?;
     Some((rest, last.strip_prefix("ws")?))
 }
 
-/// Mebibytes of a workspace that is no multiple of something: `8m` is 8. A smaller one has no place on a logarithmic axis.
+/// The mebibytes of a fixed workspace: `8m` is 8. `None` for relative ones, and for smaller ones, which a logarithmic
+/// axis cannot show.
 fn fixed_mebibytes(limit: &str) -> Option<u64> {
     let mebibytes = match limit.strip_suffix('m') {
         Some(mebibytes) => mebibytes.parse::<u64>().ok()?,
@@ -190,7 +192,7 @@ fn figure(family: &str, title: &str, mut row: Row<'_, '_>) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-/// Memory of devices, in units of 10^9 bytes.
+/// Memory of devices in units of 10^9 bytes.
 const CAPACITIES: [u64; 5] = [8, 16, 24, 40, 80];
 
 fn largest_batch(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
@@ -228,7 +230,7 @@ fn largest_batch(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
     table
 }
 
-/// The largest batch whose bytes fit, in words.
+/// The largest batch that fits, in words.
 fn largest(points: &BTreeMap<u64, u64>, room: Option<u64>) -> String {
     let fits = |&(_, &bytes): &(&u64, &u64)| room.is_some_and(|room| bytes <= room);
     let last = points.iter().take_while(fits).last().map(|(&batch, _)| batch);
@@ -281,7 +283,7 @@ fn orders(cases: &[Case<'_>]) -> Table {
     })
 }
 
-/// Which of the searches for an order runs first.
+/// The position of a search for orders in tables.
 fn turn(search: &str) -> usize {
     ["greedy", "local-search", "exact"].iter().position(|name| *name == search).unwrap_or(usize::MAX)
 }
@@ -319,7 +321,7 @@ fn safety(cases: &[Case<'_>]) -> Table {
     })
 }
 
-/// Cases that answer a question, each beside the plan of the same net in its own order.
+/// Cases that answer a question, each with the plan of the same net in its own order.
 fn beside_the_plan<'m>(
     mut table: Table,
     cases: &[Case<'m>],
@@ -345,7 +347,7 @@ fn beside_the_plan<'m>(
     table
 }
 
-/// A table that leads to every drawing, and the smallest drawing itself.
+/// A table with links to all drawings, and the smallest drawing itself.
 fn drawings(site: &Site<'_>, cases: &[Case<'_>]) -> Vec<Piece> {
     let Some(smallest) = site.drawn.iter().min_by_key(|net| net.size.1) else {
         let is_studied = cases.iter().any(|case| case.orders.is_some());

@@ -1,4 +1,4 @@
-//! How much memory does each net take, and how long does it take to plan?
+//! The page on nets: the memory of each net, and the time to plan it.
 
 use crate::data::nets::{NetFigure, memory_figures, time_figures};
 use crate::site::Site;

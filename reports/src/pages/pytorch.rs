@@ -1,4 +1,4 @@
-//! Our pool of PyTorch's rules beside what PyTorch itself reserved while the traces were recorded.
+//! Compares our pool with PyTorch's rules to the bytes that PyTorch itself reserved while the traces were recorded.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ use planlab_results::table::{Table, Value};
 /// The pool.
 const POOL: &str = "pytorch-caching";
 
-/// What the key of a process has more than that of the window that was cut from it.
+/// The suffix that distinguishes the key of a process from that of its window.
 const PROCESS: &str = "/process";
 
-/// A trace that says what PyTorch reserved; bytes.
+/// A trace with PyTorch's own reserved bytes.
 struct Pair<'c> {
-    /// Ours on the window alone.
+    /// Our pool on the window alone.
     window: &'c Case,
-    /// Ours on the process, where it was played.
+    /// Our pool on the process, if it was played.
     process: Option<&'c Case>,
     peak: RecordedPeak,
-    /// The most that was in use in PyTorch.
+    /// The most bytes in use in PyTorch.
     in_use: Option<u64>,
 }
 
 impl Pair<'_> {
-    /// Of ours on the window alone.
+    /// The relative difference for the window alone.
     fn difference(&self) -> f64 {
         self.over_recorded(self.peak.window)
     }
@@ -50,14 +50,14 @@ impl Pair<'_> {
         self.process.and_then(|case| case.row().performance.used_peak)
     }
 
-    /// Whether the process has both of PyTorch's peaks: one alone may be chance.
+    /// Whether the process has both of PyTorch's peaks: a single match may be chance.
     fn has_both(&self) -> bool {
         let is_in_use = self.in_use.is_some() && self.process_in_use() == self.in_use;
         self.peak.process == Some(self.peak.recorded) && is_in_use
     }
 }
 
-/// `None` where our pool was played on no such trace.
+/// The page; `None` if our pool was not played on such a trace.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let pairs: Vec<Pair<'_>> = site.replays.simulated().filter_map(|case| pair(site, case)).collect();
     pairs.first()?;
@@ -89,7 +89,7 @@ fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
     Some(Pair { window: case, process, peak, in_use: known.torch_allocated })
 }
 
-/// What is reserved after the first time, from an empty pool.
+/// The reserved bytes after the first propagation, from an empty pool.
 fn reserved(case: &Case) -> Option<u64> {
     case.row().performance.samples.first()?.reserved
 }

@@ -1,4 +1,4 @@
-//! How fast are planners beside each other, and how low are their plans?
+//! The page that compares planners: how fast they are, and how low their plans.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::format::{real, seconds};
 use crate::site::markdown::files;
 use crate::site::page::{Page, Piece, Text};
 
-/// The rows of one bench, planner beside planner: times of some over those of others.
+/// The rows of one bench, planner by planner, with ratios of their times.
 #[derive(Debug)]
 pub struct Comparison<'r> {
     rows: &'r [Record],
@@ -21,13 +21,13 @@ pub struct Comparison<'r> {
 }
 
 impl<'r> Comparison<'r> {
-    /// Sets the times of the planners `of` over those of the planners `over`.
+    /// Divides the times of the planners `of` by those of the planners `over`.
     #[must_use]
     pub fn new(rows: &'r [Record], of: Vec<Named>, over: Vec<Named>) -> Self {
         Self { rows, field: Field::new(rows.iter()), of, over }
     }
 
-    /// How many pairs of planners have rows at a capacity.
+    /// The number of pairs of planners with rows at a capacity.
     #[must_use]
     pub fn pairs(&self) -> usize {
         Pair::all(&self.field, &self.of, &self.over).len()
@@ -58,7 +58,7 @@ impl<'r> Comparison<'r> {
         page
     }
 
-    /// A line for each name that has no rows.
+    /// One line for each name without rows.
     fn absent(&self) -> Option<Piece> {
         let absent: Vec<&Named> =
             self.of.iter().chain(&self.over).filter(|name| name.planners.is_empty()).collect();
@@ -75,7 +75,7 @@ the repetitions, an unanswered one counting as endless; repetitions of all plann
 in a process of its own. An answer is a plan that fits, verified, or a proof that none does. What the other planner
 claims without a plan proves nothing.";
 
-/// What the rows say of where they were made.
+/// The machine and build of the rows.
 fn machine(rows: &[Record]) -> String {
     let all = |part: fn(&Record) -> String| {
         let parts: BTreeSet<String> = rows.iter().map(part).collect();
@@ -101,7 +101,7 @@ fn machine(rows: &[Record]) -> String {
     )
 }
 
-/// A line for each pair.
+/// One row per pair.
 fn summary(pairs: &[Pair<'_>]) -> Table {
     let titles =
         ["ours", "over", "cells", "ours answers", "they answer", "mean ratio", "mean ratio, own clock"];
@@ -177,7 +177,7 @@ fn minimised_of<'f>(field: &'f Field<'_>) -> impl Iterator<Item = Minimised<'f>>
     })
 }
 
-/// A table for each family.
+/// One table per family.
 fn minimised(field: &Field<'_>) -> Vec<Piece> {
     let titles = [
         "instance",
@@ -220,7 +220,7 @@ fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
     ]
 }
 
-/// Every line of every pair.
+/// All lines of all pairs.
 fn all_pairs(pairs: &[Pair<'_>]) -> Table {
     let keys = "workload capacity limit_s of over of_s of_ends of_height over_s over_own_clock_s \
                 over_ends over_height ratio ratio_own_clock";
@@ -247,7 +247,7 @@ fn all_pairs(pairs: &[Pair<'_>]) -> Table {
     table
 }
 
-/// A row for each planner on each subject without a capacity.
+/// One row per planner and subject without a capacity.
 fn all_minimised(field: &Field<'_>) -> Table {
     let keys = "workload buffers limit planner height height_over_load bound evidence proven time \
                 best_after own_clock peak_memory";
@@ -290,12 +290,12 @@ fn whole(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A number as programs read it.
+/// A number for programs.
 fn decimals(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.6}"))
 }
 
-/// A time as people read it.
+/// A time for people.
 fn shown(time: Option<f64>) -> String {
     let duration = time.and_then(|time| Duration::try_from_secs_f64(time).ok());
     duration.map_or_else(dash, |duration| seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))

@@ -1,4 +1,5 @@
-//! The cost of single requests: by allocator, and of the linear scan of bins beside the real pool's.
+//! The page on the cost of single requests: by allocator, and for the linear scan of bins compared with the real
+//! pool's.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +15,19 @@ use crate::site::page::{Page, Piece};
 use planlab_dsa::performance::CallTime;
 use planlab_results::table::{Table, Value};
 
-/// The pool that scans.
+/// The pool with a linear scan.
 const SCANNING: &str = "cupy2rc1-pool";
-/// The same policy by an index.
+/// The same policy with an index.
 const INDEXED: &str = "cupy4-pool";
 
-/// What a request and its free take: each is a measure of its own, and nothing is compared across them.
+/// The measures of a request and its free; values of different measures are never compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     /// CPU time of whole propagations.
     Cpu,
-    /// Wall time of whole propagations, where the CPU time is not known of any contender.
+    /// Wall time of whole propagations, if no contender has CPU times.
     Wall,
-    /// The calls alone.
+    /// The time of the calls alone.
     Calls,
 }
 
@@ -58,7 +59,7 @@ impl Measure {
     }
 }
 
-/// `None` without a time.
+/// The page; `None` without times.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = vec![Piece::note(
         "What a request and its free cost. Two questions are kept apart. Of whole propagations: the CPU time over the \
@@ -116,7 +117,7 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
     strip::plot(look, &strips).map(|drawing| Piece::figure(drawing, caption))
 }
 
-/// Whole propagations, over their requests.
+/// The time of whole propagations, divided by their requests.
 fn whole(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "requests",
@@ -154,7 +155,7 @@ fn whole(site: &Site<'_>) -> Table {
     table
 }
 
-/// The calls that were timed apart.
+/// The calls that were timed separately.
 fn calls(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "requests-calls",
@@ -198,23 +199,23 @@ fn calls(site: &Site<'_>) -> Table {
     table
 }
 
-/// A workload on which the real pool was measured.
+/// A workload for which the real pool was measured.
 struct Scan<'a> {
     workload: &'a str,
-    /// Where ours was timed.
+    /// The place where ours was timed.
     place: &'a Place,
     requests: u64,
-    /// Entries that the scan looks at in one propagation.
+    /// Entries that the scan inspects in one propagation.
     bins: u64,
-    /// The real pool's time, as it was measured, nanoseconds.
+    /// The measured time of the real pool in nanoseconds.
     real_ns: u64,
-    /// A plan's table, measured beside it.
+    /// The time of a plan's table in nanoseconds, measured alongside.
     plan_ns: Option<u64>,
     ours_ns: Option<f64>,
     indexed_ns: Option<f64>,
 }
 
-/// The workloads by the length of the scan.
+/// The workloads, by length of the scan.
 fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
     let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
     let scan = |case: &'a Case| {
@@ -279,7 +280,7 @@ fn bins(site: &Site<'_>) -> Table {
     table
 }
 
-/// The speed-up that the paper gives, beside what the pool itself takes.
+/// The paper's speed-up, and the time of the pool itself.
 fn speed_up(site: &Site<'_>) -> Option<String> {
     let figure = published().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
     let scans = scans(site);
@@ -296,7 +297,7 @@ fn speed_up(site: &Site<'_>) -> Option<String> {
     ))
 }
 
-/// A figure for each machine that ours was timed on.
+/// One figure for each machine on which ours was timed.
 fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
     let mut places: BTreeMap<&Place, Vec<Scan<'_>>> = BTreeMap::new();
     for scan in scans(site) {

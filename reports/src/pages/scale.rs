@@ -1,4 +1,4 @@
-//! How do time, memory and height grow with the number of buffers?
+//! The page on scale: the growth of time, memory and height with the number of buffers.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
     let series = |(at, curve): (usize, &Curve)| {
         let known = model.planner_of(&curve.label);
-        // A planner has one look in all of a report, where the report knows it by this name.
+        // A planner has the same look in the whole report if the report knows it by this name.
         Series { label: curve.label.clone(), number: known.unwrap_or(at) }
     };
     let timings: Vec<time::Timings> = family
@@ -155,9 +155,9 @@ fn ended(point: &ScalePoint) -> String {
     format!("{}{cut}{limit}", point.status.name())
 }
 
-/// Growth with the number of buffers as text: name and content of each file, the page in Markdown (a table of planners
-/// and sizes for each family and figure), then the tables of all points and fits. `command` is the command that makes
-/// them.
+/// Growth with the number of buffers as text: name and content of each file. The page in Markdown has a table of
+/// planners and sizes for each family and figure; the tables of all points and fits follow. `command` is the command
+/// that makes them.
 #[must_use]
 pub fn scale_files(curves: &[Curve], command: &str) -> Vec<(String, String)> {
     let made = Text::from("Made by ").code(command).plain(".");
@@ -189,7 +189,7 @@ suite, which says so.";
 
 type Shown = fn(&ScalePoint) -> Option<f64>;
 type Fitted = fn(&Curve) -> Option<PowerFit>;
-/// What a table shows: its title, the figure of a point, how figures are written and what was fitted.
+/// The parts of a table: its title, the figure of a point, its format, and the fit.
 type Measure = (&'static str, (Shown, fn(f64) -> String), Fitted);
 
 const FIGURES: [Measure; 3] = [
@@ -212,7 +212,7 @@ fn grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fi
     table
 }
 
-/// The median over the workloads of a size, or how the first without a figure ended.
+/// The median over the workloads of a size, or the outcome of the first without a figure.
 fn at_size(curve: &Curve, size: u64, figure: Shown, written: fn(f64) -> String) -> String {
     let points: Vec<&ScalePoint> = curve.points.iter().filter(|point| point.buffers == size).collect();
     let Some(first) = points.first() else { return "-".to_owned() };

@@ -10,12 +10,12 @@ use crate::format::{bytes, count, percent};
 use crate::site::page::{Page, Picture, Piece};
 use crate::site::page_alone;
 
-/// A page with everything that can be shown of an instance and a plan for it: a single file, pictures
-/// included. `command` is the command that makes it again.
+/// A page with all views of an instance and a plan for it: a single file, pictures included. `command` is the command
+/// that makes it again.
 ///
 /// # Errors
 ///
-/// [`ReportError::Draw`] where a picture cannot be drawn.
+/// [`ReportError::Draw`] if a picture cannot be drawn.
 pub fn show_page(
     instance: &Instance,
     labels: &Labels,

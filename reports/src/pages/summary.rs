@@ -1,4 +1,4 @@
-//! What was run, who did best, and what went wrong?
+//! The summary: what was run, which planner is best, and what failed.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     Some(page.with(leaders(site)).with(plots(site)).with(gaps_and_workloads(site)).with(conditions))
 }
 
-/// Planners, allocators and schedulers that failed.
+/// Failures of planners, allocators and schedulers.
 fn failures(site: &Site<'_>) -> Table {
     let mut table = tables::failures(&site.model.failures, site.replays, site.findings);
     for row in &site.schedules.failures {
@@ -56,14 +56,14 @@ fn failures(site: &Site<'_>) -> Table {
     table
 }
 
-/// What schedulers were asked, with the way to their page.
+/// The questions to schedulers, with a link to their page.
 fn schedules(site: &Site<'_>) -> Option<Piece> {
     site.schedules.cases.first()?;
     let text = Text::default().link("What if it does not fit?", "offload.html").plain(" ");
     Some(Piece::text(text.plain(offload::asked(site.schedules))))
 }
 
-/// What is wrong with the store and with what it holds.
+/// The damage found in the store and its contents.
 fn damage(site: &Site<'_>) -> Vec<Piece> {
     let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
     let refuted = of(Finding::is_refutation);
@@ -98,7 +98,7 @@ fn leaders(site: &Site<'_>) -> Vec<Piece> {
 fn plots(site: &Site<'_>) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("Plots")];
     pieces.extend(figures(site.model).into_iter().map(|(drawing, caption)| Piece::figure(drawing, caption)));
-    // The nets whose own pool is known are compared with it here; all are on their page.
+    // Only nets whose own pool is known are compared with it here; their page has all nets.
     let known = site.options.totals.iter().filter(|(_, total)| total.pool.is_some());
     let routes: BTreeSet<&str> = known.filter_map(|(key, _)| key.split('/').next()).collect();
     let nets = nets::figures(site).into_iter().filter(|(route, _)| routes.contains(route.as_str()));
@@ -159,7 +159,7 @@ fn limits(model: &Model) -> String {
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 
-/// Time against size, the profile of heights, gap by planner.
+/// Time over size, the profile of heights, gap by planner.
 fn figures(model: &Model) -> Vec<(Drawing, String)> {
     let drawings = [
         (
@@ -198,7 +198,7 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
     all
 }
 
-/// Each planner's profile over the workloads that it ran on, against the best of all plain planners there.
+/// Each planner's profile over its workloads, relative to the best plain planner on each.
 fn profiles(model: &Model) -> Vec<(Series, Profile)> {
     model.profiles.iter().map(|profile| (model.series(profile.planner_number), profile.clone())).collect()
 }

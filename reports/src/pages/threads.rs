@@ -1,4 +1,5 @@
-//! Latency of a request against the number of threads and against size, with the time that threads wait for locks.
+//! The page on threads: latency of a request over the number of threads and over size, with the time that threads wait
+//! for locks.
 
 use crate::data::replays::{Case, Place, Replays};
 use crate::figures::coord::Axis;
@@ -9,7 +10,7 @@ use crate::site::page::{Page, Piece};
 use planlab_dsa::performance::Work;
 use planlab_results::table::{Table, Value};
 
-/// `None` where nothing ran in several threads.
+/// The page; `None` if nothing ran in several threads.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let cases: Vec<&Case> = site
         .replays
@@ -37,7 +38,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     Some(Page::new("threads.html", title).named("Threads").with(pieces))
 }
 
-/// For each workload that ran in several threads, a figure over their number.
+/// A figure over the number of threads for each workload that ran in several.
 fn by_threads(place: &Place, cases: &[&Case]) -> Vec<Piece> {
     let workloads = cases.chunk_by(|a, b| a.workload() == b.workload());
     let several = workloads.filter(|own| own.iter().any(|case| case.row().threads > 1));
@@ -61,7 +62,7 @@ fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-/// Over the workloads' sizes, for the least and the greatest number of threads that ran.
+/// Figures over the workloads' sizes, for the lowest and the highest number of threads.
 fn by_size(place: &Place, cases: &[&Case]) -> Vec<Piece> {
     let mut threads: Vec<u32> = cases.iter().map(|case| case.row().threads).collect();
     threads.sort_unstable();
@@ -91,7 +92,7 @@ fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-/// A curve for each contender, by ascending x.
+/// One curve per contender, by ascending x.
 fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Curve> {
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
@@ -107,8 +108,8 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
 }
 
-/// One measure for all contenders of a figure, CPU time: the times of calls exist for some alone, and wall time counts
-/// the threads that share a core.
+/// All contenders of a figure share one measure, CPU time: only some have times of calls, and wall time depends on how
+/// threads share a core.
 fn latency(curves: &[Curve]) -> Axis {
     let times = curves.iter().flat_map(|curve| &curve.points).map(|point| point.y);
     Axis::times_of("CPU time of a request and its free", times)

@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
 
-/// `None` without a time.
+/// The page; `None` without times.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = vec![Piece::note(
         "Wall time of one propagation: all requests and frees of it, and what is done with the memory between them. \
@@ -44,7 +44,7 @@ struct Timed<'c> {
 }
 
 impl Timed<'_> {
-    /// The least and the greatest that is drawn of it.
+    /// The minimum and maximum that is drawn for it.
     fn ends(&self) -> (f64, f64) {
         let ends = self.time.interval.map(|interval| (interval.low, interval.high));
         let (low, high) = ends.unwrap_or((self.time.median, self.time.median));
@@ -52,7 +52,7 @@ impl Timed<'_> {
     }
 }
 
-/// Every contender of a place, in as many figures as its nets need.
+/// All contenders of a place, in as many figures as its nets need.
 fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
     let timed: Vec<Timed<'_>> =
         cases.iter().filter_map(|&case| Some(Timed { case, time: case.propagation_ns()? })).collect();

@@ -1,4 +1,4 @@
-//! What did the planners do on one workload, and what does it look like?
+//! The page of one workload: the results of the planners, and pictures of it.
 
 use planlab_results::queries::CellRow;
 
@@ -31,7 +31,7 @@ pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
     Page::new(site.page_of(workload), &model.workloads[workload].key).with(pieces)
 }
 
-/// The placement maps, where some plan has one.
+/// The placement maps, if any plan has one.
 fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
     let (model, mapped, baseline) = (site.model, site.mapped(workload), &site.options.baseline);
     let Some(best) = mapped.first() else { return Vec::new() };
@@ -60,7 +60,7 @@ fn pictures(stored: &Stored) -> Vec<Piece> {
     ]
 }
 
-/// Whether the baseline's plan is the one that is drawn, though it is another planner's.
+/// Whether the map shows the baseline's plan, although it belongs to another planner.
 fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bool {
     let drawn = &model.cells[map.cell];
     let Some(planner) = model.planner_of(baseline) else { return false };
@@ -68,7 +68,7 @@ fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bo
     drawn.planner_number != planner && cells.next().is_some_and(|cell| cell.plan == drawn.plan)
 }
 
-/// A cell in a few words.
+/// A short description of a cell.
 fn caption(model: &Model, cell: &CellRow) -> String {
     let height = cell.height.map_or_else(|| "no plan".to_owned(), bytes);
     format!("{}: {height}, {}", model.planner(cell).label, cell.status.name())

@@ -1,4 +1,4 @@
-//! Nets that are drawn, a file each.
+//! Drawings of nets, one file each.
 
 use planlab_files::NewFolder;
 use planlab_results::WorkloadKey;
@@ -8,17 +8,17 @@ use super::names::slug;
 use crate::ReportError;
 use crate::data::models::{Question, cases};
 
-/// A net in a picture.
+/// A drawing of a net.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) key: WorkloadKey,
-    /// The file, from the report's folder.
+    /// The file, relative to the report's folder.
     pub(crate) file: String,
     /// Width and height in pixels.
     pub(crate) size: (u32, u32),
 }
 
-/// Draws each net whose graph was studied, at its smallest batch, inference before training.
+/// Draws each net with questions about its graph, at its smallest batch, inference before training.
 pub(crate) fn draw_nets(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Drawn>, ReportError> {
     let mut cases = cases(site.model, site.replays);
     cases.retain(|case| case.question == Question::Plan && case.orders.is_some());
@@ -34,7 +34,7 @@ pub(crate) fn draw_nets(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<D
     Ok(drawn)
 }
 
-/// Width and height of a picture, in points as Graphviz gives them; 4 of them are about 5 pixels.
+/// Width and height of a picture. Graphviz gives points; 4 of them are about 5 pixels.
 fn size(svg: &str) -> (u32, u32) {
     let number = |name: &str| {
         let (_, rest) = svg.split_once(name)?;

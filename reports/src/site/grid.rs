@@ -1,4 +1,4 @@
-//! A long table that sorts and filters in the browser.
+//! A long table that can be sorted and filtered in the browser.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,23 @@ use crate::data::model::natural;
 
 const SCRIPT: &str = include_str!("../assets/cells.js");
 
-/// A table with what the browser must know of its columns.
+/// A table with the information on its columns that the browser needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
-    /// The rows that are shown.
+    /// The displayed rows.
     pub(crate) table: Table,
-    /// All rows, as comma-separated values.
+    /// All rows as comma-separated values.
     pub(crate) csv: String,
-    /// How the values of each column are shown. A `word` is one of few texts, a `link` the path of a page.
+    /// The format of each column's values. A `word` is one of few texts, a `link` the path of a page.
     pub(crate) kinds: Vec<&'static str>,
-    /// Columns that have a list to choose from, each with what stands for no choice.
+    /// Columns with a list of choices, each with the text for no choice.
     pub(crate) choosers: Vec<(&'static str, &'static str)>,
     /// The pages of the words of the first column.
     pub(crate) pages: Vec<String>,
 }
 
 impl Grid {
-    /// The different texts of a column, numbers in them sorted as numbers; none for other columns.
+    /// The distinct texts of a column, in natural order; empty for other columns.
     fn words(&self, column: usize) -> Vec<String> {
         if self.kinds[column] != "word" {
             return Vec::new();
@@ -58,7 +58,7 @@ impl Grid {
             .map(|row| row.iter().zip(&numbers).map(|(value, words)| encoded(value, words)).collect())
             .collect();
         let data = json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages });
-        // A text in the data must not end the script.
+        // Text in the data must not end the script.
         data.to_string().replace('<', "\\u003c")
     }
 }

@@ -1,4 +1,4 @@
-//! A page as HTML.
+//! Writes a page as HTML.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -12,14 +12,14 @@ use crate::format::count;
 const STYLE: &str = include_str!("../assets/style.css");
 const SORTING: &str = include_str!("../assets/tables.js");
 
-/// What all pages of a report share.
+/// The common data of all pages of a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// The command that makes it again.
+    /// The command that makes the report again.
     pub(crate) command: String,
-    /// The records that it is made of.
+    /// A description of its records.
     pub(crate) records: String,
-    /// File and name of every page that the navigation leads to.
+    /// File and name of every page in the navigation.
     pub(crate) links: Vec<(String, &'static str)>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
     ))
 }
 
-/// A page that is a report of its own: a single file.
+/// A standalone page, as a single file.
 pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportError> {
     Ok(document(
         &page.title,
@@ -52,7 +52,7 @@ pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportErr
     ))
 }
 
-/// A document with the style and the scripts in it.
+/// A document with its style and scripts.
 fn document(title: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
@@ -61,7 +61,7 @@ fn document(title: &str, body: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                // An empty icon keeps browsers from looking for one.
+                // An empty icon prevents browsers from requesting one.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
@@ -74,7 +74,7 @@ fn document(title: &str, body: &Markup) -> String {
     markup.into_string()
 }
 
-/// Title and pieces; `root` leads from the page to the report's folder.
+/// Title and pieces; `root` is the path from the page to the report's folder.
 fn body(page: &Page, root: &str) -> Result<Markup, ReportError> {
     let pieces: Vec<Markup> = page.pieces.iter().map(|part| piece(part, root)).collect::<Result<_, _>>()?;
     Ok(html! {
@@ -179,7 +179,7 @@ fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
     })
 }
 
-/// A table, with links to its files where it has any.
+/// A table, with links to its files if it has any.
 fn shown(table: &Table, root: &str) -> Markup {
     html! {
         figure.table {
@@ -197,7 +197,7 @@ fn shown(table: &Table, root: &str) -> Markup {
     }
 }
 
-/// The way to a table's files.
+/// The links to a table's files.
 fn files(table: &Table, root: &str) -> Markup {
     html! {
         a href=(format!("{root}tables/{}.csv", table.name)) { "CSV" } " "
@@ -223,7 +223,7 @@ fn cell(value: &Value, root: &str) -> Markup {
     }
 }
 
-/// How warm a share is, 0 to 100: logarithmic, 100 at a share of 1.
+/// The colour of a share on a logarithmic scale from 0 to 100; 100 at a share of 1.
 fn warmth(share: f64) -> f64 {
     const SHIFT: f64 = 0.01;
     let place = (share.max(0.0) / SHIFT).ln_1p() / (1.0 / SHIFT).ln_1p();

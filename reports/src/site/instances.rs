@@ -1,4 +1,4 @@
-//! What a store holds beside its rows, as pages show it: instances, and the maps of plans.
+//! The instances of a store, and the maps of its plans, for pages.
 
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ pub(crate) struct Stored {
     pub(crate) mapped: Vec<Mapped>,
 }
 
-/// A plan that has maps; its files are named from the report's folder.
+/// A plan with maps; file names are relative to the report's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
-    /// The cell's number in the model.
+    /// The cell's index in the model.
     pub(crate) cell: usize,
-    /// Its first row, whole.
+    /// Its first row, with all fields.
     pub(crate) row: Record,
     /// The cell's page.
     pub(crate) page: String,
@@ -46,8 +46,8 @@ pub(crate) struct Mapped {
 /// The first rows of cells, by cell.
 type Records = BTreeMap<String, Record>;
 
-/// Draws the instances of all workloads, and puts the maps of the chosen plans into the folder. What cannot be read
-/// is among the findings.
+/// Draws the instances of all workloads, and writes the maps of the chosen plans into the folder. Unreadable files are
+/// among the findings.
 pub(crate) fn draw(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
     let chosen = choose(site.model, &site.options.baseline, site.options.maps);
     let cells = chosen.iter().flatten().map(|&cell| &*site.model.cells[cell].cell);
@@ -96,7 +96,7 @@ fn maps(
         let digest = cell.plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
         let Some(digest) = digest else { continue };
         let Some(row) = records.get(&*cell.cell) else { continue };
-        // A stored plan is a claim like any other; one that is missing or false is the audit's business.
+        // A stored plan is only a claim; the audit reports missing or false ones.
         let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
         let label = slug(&model.planner(cell).label);

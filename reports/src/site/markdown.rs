@@ -1,8 +1,8 @@
-//! A page as Markdown: what can be read as text, so no pictures.
+//! Writes a page as Markdown, without pictures.
 
 use super::page::{Page, Piece, Span, Text};
 
-/// Name and content of each file: the page, then the CSV of the tables that are files alone.
+/// Name and content of each file: the page, then the CSV of tables without a place on the page.
 pub(crate) fn files(page: &Page) -> Vec<(String, String)> {
     let tables = page.files.iter().map(|table| (format!("{}.csv", table.name), table.to_csv()));
     std::iter::once((page.file.clone(), markdown(page))).chain(tables).collect()

@@ -1,4 +1,4 @@
-//! Pages as data, and the one writer that turns them into HTML, CSV, LaTeX and Markdown.
+//! Pages as data, and their common writer for HTML, CSV, LaTeX and Markdown.
 
 mod drawn;
 pub(crate) mod grid;
@@ -28,7 +28,7 @@ pub(crate) use names::{slug, unique};
 pub use options::{KnownNets, ReportOptions};
 pub(crate) use writer::Writer;
 
-/// What pages are made of.
+/// The data that pages are made from.
 pub(crate) struct Site<'r> {
     /// The folder of the records.
     pub(crate) store: &'r Path,
@@ -37,13 +37,13 @@ pub(crate) struct Site<'r> {
     pub(crate) replays: &'r Replays,
     pub(crate) schedules: &'r Schedules,
     pub(crate) frameworks: &'r Frameworks,
-    /// What the audit found.
+    /// The findings of the audit.
     pub(crate) findings: &'r [Finding],
     /// The short names of the model's workloads.
     pub(crate) slugs: &'r [String],
-    /// The instances of the model's workloads, where the store holds them, once they are drawn.
+    /// The instances of the model's workloads, if the store has them; filled once they are drawn.
     pub(crate) instances: Vec<Option<Stored>>,
-    /// Nets that are drawn.
+    /// The drawings of nets.
     pub(crate) drawn: Vec<Drawn>,
 }
 
@@ -58,7 +58,7 @@ impl Site<'_> {
         format!("workloads/{}", self.slugs[workload])
     }
 
-    /// A workload, with the way to its page where it has one.
+    /// A workload, with a link to its page if it has one.
     pub(crate) fn link(&self, workload: &str) -> Value {
         match self.model.workload_of(workload) {
             Some(at) => Value::Link(workload.to_owned(), self.page_of(at)),
@@ -66,7 +66,7 @@ impl Site<'_> {
         }
     }
 
-    /// The plans of a workload that have maps.
+    /// The plans of a workload with maps.
     pub(crate) fn mapped(&self, workload: usize) -> &[Mapped] {
         self.instances[workload].as_ref().map_or(&[], |stored| &stored.mapped)
     }

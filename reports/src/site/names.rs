@@ -1,4 +1,4 @@
-//! Names of files.
+//! Makes names of files.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) fn slug(text: &str) -> String {
             _ => name.push('-'),
         }
     }
-    // Long names do not fit file systems; a digest keeps them apart.
+    // File systems reject long names; a digest keeps shortened ones distinct.
     if name.len() > 120 {
         name.truncate(100);
         name = format!("{name}-{}", Digest::of_bytes(text.as_bytes()).short());
@@ -26,7 +26,7 @@ pub(crate) fn slug(text: &str) -> String {
     if name.is_empty() { "x".to_owned() } else { name.to_owned() }
 }
 
-/// Names that differ, by a number behind those that came before.
+/// Makes names unique by appending a number to repeated ones.
 pub(crate) fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let free = |name: String| {

@@ -1,4 +1,4 @@
-//! A page as data: what it says, shows and links, not how it is written.
+//! A page as data: its texts, figures and links, independent of the output format.
 
 use planlab_results::table::Table;
 
@@ -6,17 +6,17 @@ use super::grid::Grid;
 use super::timeline::TimelinePart;
 use crate::figures::Drawing;
 
-/// A page. Files that it names are named from the report's folder.
+/// A page. File names are relative to the report's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) file: String,
-    /// What the navigation calls it; a page without a name is led to by others alone.
+    /// The name in the navigation; a page without a name is only reached from other pages.
     pub(crate) name: Option<&'static str>,
     pub(crate) title: String,
     /// The title on the page itself.
     pub(crate) heading: Text,
     pub(crate) pieces: Vec<Piece>,
-    /// Tables that are files alone.
+    /// Tables that are only files.
     pub(crate) files: Vec<Table>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) enum Piece {
     Text(Style, Text),
     /// Names and values.
     Facts(Vec<(String, String)>),
-    /// Has files, unless it has no name.
+    /// A table; it has files unless it has no name.
     Table(Table),
-    /// A long table, shown when it is asked for; what it is called.
+    /// A long table that opens on demand, and its title.
     Folded(String, Table),
     Figure(Figure),
     Picture(Picture),
@@ -38,11 +38,11 @@ pub(crate) enum Piece {
     Pictures(Vec<Picture>),
     Grid(Grid),
     Timeline(TimelinePart),
-    /// A text as it is, lines and all.
+    /// A text to keep as it is, with its line breaks.
     Verbatim(String),
 }
 
-/// What a paragraph is.
+/// The style of a paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -64,7 +64,7 @@ pub(crate) enum Span {
     Code(String),
     Emphasis(String),
     Strong(String),
-    /// What is shown, and the file that it leads to.
+    /// The displayed text, and the file that it links to.
     Link(String, String),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Figure {
     pub(crate) head: Head,
 }
 
-/// How the title of a figure stands above it. A figure with a title has a file.
+/// How the title of a figure appears above it. A figure with a title has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     None,
@@ -91,12 +91,12 @@ pub(crate) struct Picture {
     pub(crate) caption: String,
 }
 
-/// Where the pixels are.
+/// The source of the pixels.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// In a file, with this size in pixels.
     File(String, (u32, u32)),
-    /// The same, in a frame that scrolls: for what is much higher than a screen.
+    /// In a scrolling frame, for pictures much taller than a screen.
     Tall(String, (u32, u32)),
     /// In the page itself.
     Inside(Drawing),
@@ -109,7 +109,7 @@ impl Page {
         Self { file, name: None, title, heading, pieces: Vec::new(), files: Vec::new() }
     }
 
-    /// The page with a place in the navigation.
+    /// The page with a name in the navigation.
     pub(crate) fn named(mut self, name: &'static str) -> Self {
         self.name = Some(name);
         self
@@ -120,7 +120,7 @@ impl Page {
         self
     }
 
-    /// Shows a table, or where it has no rows something else; it has files all the same.
+    /// Shows a table, or another piece if the table is empty; the table has files in both cases.
     pub(crate) fn table_or(mut self, table: Table, other: impl FnOnce() -> Piece) -> Self {
         if table.rows.is_empty() {
             self.pieces.push(other());
@@ -131,7 +131,7 @@ impl Page {
         self
     }
 
-    /// All tables that have files.
+    /// All tables with files.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
         let shown = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Table(table) | Piece::Folded(_, table) => {
@@ -142,7 +142,7 @@ impl Page {
         shown.chain(&self.files)
     }
 
-    /// Tables that the browser sorts and filters; they have files, too.
+    /// Tables that the browser sorts and filters; they have files too.
     pub(crate) fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Grid(grid) => Some(grid),
@@ -150,12 +150,12 @@ impl Page {
         })
     }
 
-    /// Whether it has timelines, which come with a script.
+    /// Whether it has timelines, which need a script.
     pub(crate) fn has_timelines(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Timeline(_)))
     }
 
-    /// All figures that have files.
+    /// All figures with files.
     pub(crate) fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Figure(figure) if figure.head != Head::None => Some(figure),
@@ -185,12 +185,12 @@ impl Piece {
         Self::Text(Style::Alert, text.into())
     }
 
-    /// A figure without a title, and without a file.
+    /// A figure without a title or file.
     pub(crate) fn plot(drawing: Drawing, caption: impl Into<String>) -> Self {
         Self::Figure(Figure { drawing, caption: caption.into(), head: Head::None })
     }
 
-    /// A figure that is a part of the page of its own.
+    /// A figure that forms a section of the page.
     pub(crate) fn chapter(drawing: Drawing, caption: impl Into<String>) -> Self {
         Self::Figure(Figure { drawing, caption: caption.into(), head: Head::Heading })
     }
@@ -207,7 +207,7 @@ impl Piece {
 }
 
 impl Text {
-    /// A text of ours with `code` and *emphasis*; nothing is escaped in it.
+    /// A text with `code` and *emphasis* from our own source; nothing is escaped in it.
     pub(crate) fn marked(text: &str) -> Self {
         let spans = text.split('`').enumerate().flat_map(|(at, part)| match at % 2 {
             0 => part
@@ -240,7 +240,7 @@ impl Text {
         self.and(Span::Strong(text.into()))
     }
 
-    /// A text that leads to a file.
+    /// Adds a text that links to a file.
     pub(crate) fn link(self, text: impl Into<String>, file: impl Into<String>) -> Self {
         self.and(Span::Link(text.into(), file.into()))
     }

@@ -1,7 +1,7 @@
 //! A timeline of a schedule: lanes for the engines, memory below, and a script that zooms the time axis.
 //!
-//! It is drawn with the precision of the record and not in pixels, because the browser enlarges it. The inner picture has
-//! its own coordinates, so that zooming changes a single attribute, however many events there are.
+//! It is drawn with the precision of the record instead of pixels, because the browser enlarges it. The inner picture
+//! has its own coordinates, so that zooming changes a single attribute, however many events there are.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(crate) struct TimelinePart {
 /// Engines in the order of their lanes.
 const ENGINES: [(&str, &str); 3] = [("compute", "compute"), ("out", "copy out"), ("in", "copy in")];
 const TASKS: [&str; 6] = ["forward", "recompute", "backward", "accumulate", "copy-out", "copy-in"];
-/// The whole iteration, in units of the inner picture.
+/// The length of the whole iteration in units of the inner picture.
 const WHOLE: f64 = 1e6;
 const LEFT: u32 = 92;
 const WIDE: u32 = 1060;
@@ -61,7 +61,7 @@ pub(super) fn html(part: &TimelinePart) -> Markup {
     }
 }
 
-/// From nanoseconds and bytes to the inner picture.
+/// Converts nanoseconds and bytes to the inner picture.
 struct Scale {
     iteration: f64,
     most: f64,
@@ -83,7 +83,7 @@ impl Scale {
     }
 }
 
-/// The tasks that there are.
+/// The tasks in this timeline.
 fn legend(timeline: &Timeline) -> Markup {
     let tasks = TASKS.iter().filter(|task| timeline.spans.iter().any(|span| span.task == **task));
     html! {
@@ -111,7 +111,7 @@ fn lanes(timeline: &Timeline, scale: &Scale) -> Markup {
     }
 }
 
-/// Neighbours are of two shades, so that one can be told from the next.
+/// Neighbours alternate between two shades to stay distinguishable.
 fn event(span: &TimelineSpan, lane: u32, is_odd: bool, scale: &Scale) -> Markup {
     let (from, to) = (scale.x(span.start_ns), scale.x(span.end_ns));
     let tip = format!(
@@ -129,7 +129,7 @@ fn event(span: &TimelineSpan, lane: u32, is_odd: bool, scale: &Scale) -> Markup 
     }
 }
 
-/// Bytes in use as an area of steps, with the capacity as a line.
+/// Bytes in use as a stepped area, with the capacity as a line.
 fn memory(timeline: &Timeline, scale: &Scale) -> Markup {
     let floor = number(scale.y(0.0));
     let mut outline = format!("M0 {floor}");
@@ -144,7 +144,7 @@ fn memory(timeline: &Timeline, scale: &Scale) -> Markup {
     }
 }
 
-/// What stands to the left of the lanes, and the scale of memory.
+/// The labels to the left of the lanes, and the memory scale.
 fn labels(timeline: &Timeline, scale: &Scale) -> Markup {
     let edge = LEFT - 8;
     let place = |at: f64| format!("{:.1}", f64::from(TOP) + at);
@@ -167,7 +167,7 @@ fn labels(timeline: &Timeline, scale: &Scale) -> Markup {
     }
 }
 
-/// The time axis of the whole; the script draws that of a part.
+/// The time axis of the whole iteration; the script draws those of parts.
 fn ticks(timeline: &Timeline) -> Markup {
     let whole = real(timeline.iteration_ns.max(1));
     let step = tick_step(whole, 8.0);
@@ -181,7 +181,7 @@ fn ticks(timeline: &Timeline) -> Markup {
     }
 }
 
-/// 1, 2 or 5 times a power of ten that leaves at most so many steps.
+/// The smallest step of 1, 2 or 5 times a power of ten that gives at most `most` steps.
 fn tick_step(whole: f64, most: f64) -> f64 {
     let raw = whole / most;
     let power = 10f64.powf(raw.log10().floor());
@@ -189,7 +189,7 @@ fn tick_step(whole: f64, most: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A tick of an axis with this step, in one unit for all of them; the script does the same.
+/// A tick of an axis with this step, with the same unit for all ticks; the script does the same.
 fn tick(ns: f64, step: f64, whole: f64) -> String {
     if ns < step / 2.0 {
         return "0".to_owned();
@@ -203,13 +203,13 @@ fn tick(ns: f64, step: f64, whole: f64) -> String {
     format!("{:.*} {unit}", digits.unsigned_abs() as usize, ns / size)
 }
 
-/// With one decimal, or none where it is 0.
+/// The number with one decimal, or without decimals if that digit is 0.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// The script, once a page.
+/// The script, once per page.
 pub(super) fn script() -> Markup {
     html! { script { (PreEscaped(SCRIPT)) } }
 }

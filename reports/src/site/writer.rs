@@ -9,11 +9,11 @@ use super::page::Page;
 use crate::ReportError;
 use crate::figures::Drawing;
 
-/// A folder that is being filled.
+/// The folder while it is filled.
 pub(crate) struct Writer {
     folder: NewFolder,
     frame: Frame,
-    /// How many were written.
+    /// The number of pages written.
     pub(crate) pages: usize,
 }
 
@@ -41,12 +41,12 @@ impl Writer {
         self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
     }
 
-    /// A file that is not made of a page: a picture.
+    /// Writes a file that does not come from a page, such as a picture.
     pub(crate) fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
         Ok(self.folder.put(name, content)?)
     }
 
-    /// The folder, filled.
+    /// The completed folder.
     pub(crate) fn into_folder(self) -> NewFolder {
         self.folder
     }

@@ -1,4 +1,4 @@
-//! The page on frameworks: ratios that can be checked by hand, and what it says where something is wrong.
+//! The page on frameworks: ratios that can be checked by hand, and its messages about problems.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use planlab_reports::{Report, ReportOptions};
 
 use crate::report::{read, text};
 
-/// A row as the script writes it: CPU times in milliseconds, and MiB in the steady state.
+/// A row in the format of the script: CPU times in milliseconds, and MiB in the steady state.
 fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &str) -> String {
     let cpu = cpu_ms.map(|ms| (ms * 1_000_000).to_string()).join(",");
     let plan = if contender == "planlab" { "[100,90,1,2000000,1048576,1048576]" } else { "[]" };
@@ -33,7 +33,7 @@ fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &s
         + "\n"
 }
 
-/// On `alexnet` ours is twice as fast as glibc and as fast as `tcmalloc`, on `resnet18` half as fast again as both.
+/// On `alexnet` ours is twice as fast as glibc and as fast as `tcmalloc`; on `resnet18` half as fast again as both.
 fn rows() -> String {
     row("alexnet", "glibc", [200, 220, 180], 400, "x")
         + &row("alexnet", "tcmalloc", [100, 100, 100], 250, "x")

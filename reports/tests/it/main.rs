@@ -1,4 +1,4 @@
-//! Reports, as files.
+//! Tests of reports, as files.
 
 mod frameworks;
 mod offload;

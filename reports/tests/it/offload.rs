@@ -1,4 +1,4 @@
-//! The page on schedules: what fits, at which price, and whether it really does.
+//! The page on schedules: what fits, at which price, and whether the offsets fit too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -307,7 +307,7 @@ fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
     let mut all = rows();
     let mut crash = without("checkpoints/chen", 512, Status::Crashed, "signal <SEGV>");
     (crash.signal, crash.stderr_tail) = (Some(11), "first\nlast <line>\n".to_owned());
-    // What a liar claims is not believed, though its row has a time.
+    // A false claim does not count, although its row has a time.
     let lie = ScheduleRow {
         status: Status::OverCapacity,
         reason: "more than there is".to_owned(),

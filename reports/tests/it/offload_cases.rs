@@ -1,4 +1,4 @@
-//! The page on schedules: which rows stand beside each other, and which do not.
+//! The page on schedules: which rows are compared with each other, and which are not.
 
 use planlab_results::Status;
 use planlab_results::schedule::ScheduleRow;
@@ -6,7 +6,7 @@ use planlab_results::schedule::ScheduleRow;
 use crate::offload::{report, row, without};
 use crate::report::text;
 
-/// A key as the suite `offload/pooch` makes it.
+/// A key in the form of the suite `offload/pooch`.
 fn video(size: u64) -> String {
     format!("model/resnext101-3d/train/b1/i{size}")
 }
@@ -117,7 +117,7 @@ fn what_the_steps_gain_is_drawn_for_each_machine() {
     assert!(page.contains("figure 15 (speed over swap-all without scheduling"), "{page}");
 }
 
-/// The speeds of a scheduler, each with what names its case.
+/// The speeds of a scheduler, each with the name of its case.
 fn speeds(rows: &[ScheduleRow]) -> Vec<String> {
     let (_dir, files) = report(rows, false);
     let speed = text(&files, "tables/offload-speed.csv");
@@ -172,7 +172,7 @@ fn older_rows_join_the_only_machine_and_a_replaced_problem_does_not() {
         }),
     ];
     assert_eq!(speeds(&rows), ["128|256|", "512|204.8|", "512|512|replaced problems"]);
-    // Of two machines nobody can tell.
+    // With two machines the assignment is not possible.
     let other = ScheduleRow {
         cell: "other".to_owned(),
         rates_digest: Some("c".repeat(64)),
@@ -201,7 +201,7 @@ fn narrower_limits_replace_no_wider_ones() {
     };
     let (one, two) = (wide.clone(), narrow.clone());
     assert_eq!(speeds(&[one, two]), ["512|204.8|"]);
-    // Where there is nothing wider, the page says it.
+    // If there are no wider limits, the page states the narrow ones.
     let alone = ScheduleRow { batch: 640, problem: "6".repeat(64), ..narrow.clone() };
     let (_dir, files) = report(&[wide.clone(), alone], false);
     let speed = text(&files, "tables/offload-speed.csv");
@@ -209,7 +209,7 @@ fn narrower_limits_replace_no_wider_ones() {
     assert!(speed.contains(",yes,\"60.0 s, 200 simulated; placed in 2.00 s\",\n"), "{speed}");
     let said = "1 of 2 runs had narrower limits than the others (batch 640; pooch/retain).";
     assert!(text(&files, "offload.html").contains(said));
-    // Another planner says other things of what fits.
+    // Another planner gives other answers on what fits.
     let best_fit = ScheduleRow { planner: "best-fit".to_owned(), ..narrow };
     assert_eq!(speeds(&[wide, best_fit]), ["512|102.4|placed by best-fit", "512|204.8|placed by portfolio"]);
 }

@@ -1,4 +1,4 @@
-//! The pages of replays: there where there are rows for them, the same whenever they are made again.
+//! The pages of replays: present if there are rows for them, and equal whenever they are made again.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn with(mut row: ReplayRow, change: impl FnOnce(&mut Performance)) -> ReplayRow 
     row
 }
 
-/// The rows of AlexNet, as the simulator gives them.
+/// The rows of AlexNet from the simulator.
 fn memory() -> Vec<ReplayRow> {
     let process = ReplayRow {
         requested_peak: 1_104_112_640,
@@ -76,7 +76,7 @@ fn memory() -> Vec<ReplayRow> {
     ]
 }
 
-/// A contender on the host in so many threads: a request and a free take so many nanoseconds each.
+/// A contender on the host with this many threads: a request and a free take `ns` nanoseconds each.
 fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
     let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
     let plain = row(ALEXNET, contender, &[1 << 20; 2]);
@@ -122,7 +122,7 @@ fn options() -> ReportOptions {
     options
 }
 
-/// A report of the rows alone, in a folder `out`.
+/// A report of only these rows, in a folder `out`.
 fn report(dir: &Path, rows: &[ReplayRow]) {
     append_rows(dir.join("store"), rows).expect("appends");
     let report = Report::from_store(dir.join("store"), options()).expect("reads");
@@ -155,7 +155,7 @@ fn the_memory_page_has_the_papers_figures_from_rows() {
     let page = read(dir.path(), "memory.html");
     assert!(page.contains("cupy2rc1-pool") && page.contains("<svg"), "bars of the net");
     assert!(page.contains("aria-label=\"Reserved memory by net and batch: chainer, training\""));
-    // The rows are of one thread, one place: nothing to say of threads, sequences or PyTorch.
+    // The rows have one thread and one place: no pages on threads, sequences or PyTorch.
     for absent in &PAGES[3..] {
         assert!(!dir.path().join("out").join(absent).exists(), "{absent}");
         assert!(!page.contains(absent), "{absent} is in the navigation");
@@ -173,7 +173,7 @@ fn profile_guided_is_shown_by_what_it_settles_at_and_its_first_propagation_apart
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
     assert!(head.contains(&"profile-guided") && csv.contains("profile-guided (first propagation)"), "{csv}");
-    // The pool, what the plan settles at, and what was held with the first propagation.
+    // The pool, the steady state of the plan, and the bytes held during the first propagation.
     let line = lines.find(|line| line.starts_with(ALEXNET)).expect("AlexNet");
     assert!(line.ends_with(",0.291161323,0,0.291161323"), "{line}");
     assert!(read(dir.path(), "tables/memory-by-net.csv").contains("5 propagations"));
@@ -191,7 +191,7 @@ fn the_papers_ratios_stand_beside_ours() {
     report.write(dir.path().join("out")).expect("writes");
     let published = read(dir.path(), "tables/memory-published.csv");
     let line = published.lines().find(|line| line.contains("12.5 x")).expect("the ratio");
-    // 7209764864 over 1207824896.
+    // 7209764864 / 1207824896.
     assert!(line.contains(",5.97 x,5.969213") && line.ends_with("below"), "{line}");
     let page = read(dir.path(), "requests.html");
     assert!(
@@ -215,7 +215,7 @@ fn requests_have_the_real_pools_cost_beside_the_bins() {
     let dir = folder();
     report(dir.path(), &[memory(), vec![host("cupy4-pool", 1, 20)]].concat());
     let bins = read(dir.path(), "tables/bins.csv");
-    // 630 microseconds over 1200 bins.
+    // 630 microseconds / 1200 bins.
     assert!(bins.contains(&format!("{ALEXNET},80,1200,15,630000,525,10000")), "{bins}");
     let calls = read(dir.path(), "tables/requests-calls.csv");
     let line = calls.lines().nth(1).expect("the host's row");
@@ -227,7 +227,7 @@ fn requests_have_the_real_pools_cost_beside_the_bins() {
 #[test]
 fn calls_cpu_time_and_wall_time_are_never_one_measure() {
     let dir = folder();
-    // One whose calls were not timed, one whose CPU time is not known, and one of which both are.
+    // One without timed calls, one without CPU time, and one with both.
     let untimed = with(host("glibc", 1, 10), |of| (of.alloc, of.free) = (None, None));
     let mut silent = host("tlsf", 1, 30);
     silent.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = None);
@@ -276,7 +276,7 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
     let dir = folder();
     let short = |threads: u32| {
         let mut row = host("plan", threads, 1);
-        // A quarter and nothing of a nanosecond for each of 80 requests.
+        // A quarter of a nanosecond, or nothing, for each of 80 requests.
         let cpu_ns = if threads == 1 { 20 } else { 0 };
         row.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
         row
@@ -415,7 +415,7 @@ fn iterations_have_curves_and_the_cost_of_plans() {
     assert!(page.contains("Footprint over iterations: chainer/seq2seq/train/b64, simulated"), "{page}");
     assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
     assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
-    // What is kept is in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
+    // Kept bytes are in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
     assert!(line.contains("3311061504,at most,0.327248"), "{line}");
     assert!(page.contains("up to 49.5 %") && page.contains("below the published figure"), "{page}");
 }
@@ -496,7 +496,7 @@ fn the_process_stands_beside_the_window_and_both_peaks_count() {
             assert!(page.contains(tip), "{tip}: {page}");
         }
     }
-    // A process is no further batch of the net.
+    // A process is not another batch of the net.
     assert!(!read(dir.path(), "tables/memory-by-net.csv").contains("/process"));
 }
 
@@ -623,7 +623,7 @@ fn what_was_not_served_is_shown_as_such() {
 #[test]
 fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
     let dir = folder();
-    // Processes differ by far more than contenders do: they are compared one by one.
+    // Processes differ far more than contenders do, so they are compared pairwise.
     let on_device = |contender: &str, l2_bytes: u64, times: [u64; 6]| -> Vec<ReplayRow> {
         let process = |(repetition, wall_ns): (u32, u64)| {
             let mut row = row(ALEXNET, contender, &[1 << 20; 3]);

@@ -37,7 +37,7 @@ struct Row<'a> {
     times: &'a [u64],
 }
 
-/// A row of a plan that is verified, and kept in the store.
+/// A row with a verified plan that the store keeps.
 fn append(store: &mut Store, row: &Row<'_>) {
     let (instance, labels) = instance();
     let digest = store.put_instance(&instance, &labels).expect("kept").to_string();
@@ -135,7 +135,7 @@ fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
     (dir, files)
 }
 
-/// All files of a folder by their path in it.
+/// All files of a folder, by their relative path.
 pub(crate) fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -161,7 +161,7 @@ pub(crate) fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
     let (dir, files) = written();
     let out = dir.path().join("out");
-    // A page of an earlier report that this one has not.
+    // A page of an earlier report that this one lacks.
     fs::write(out.join("stale.html"), "old").expect("writes");
     let manifest = text(&files, "report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
     fs::write(out.join("report.json"), manifest).expect("writes");
@@ -617,7 +617,7 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
     assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
     assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 10, "{table}");
-    // With few maps each workload has its first ones before any has more.
+    // With few maps each workload gets its first ones before any gets more.
     let (cells, _) = maps(4);
     let first = |workload: &str| ["best-fit", "exact"].map(|p| format!("cells/{workload}--{p}.html"));
     assert_eq!(cells, [first("a.b.1"), first("a.b.2")].concat());

@@ -1,13 +1,13 @@
-//! Whether rows of frameworks agree with each other: an allocator must not change what a program computes.
+//! Checks that framework rows agree: an allocator must not change what a program computes.
 
 use super::{Finding, by};
 use crate::framework::FrameworkRow;
 
-/// Nets whose output depends on who served the memory.
+/// Nets whose output depends on the allocator.
 #[must_use]
 pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
     let asked = |row: &FrameworkRow| {
-        // Losses of training depend on how many propagations there were.
+        // Losses of training depend on the number of propagations.
         let propagations = u64::from(row.warm_up) + row.wall_ns.len() as u64;
         let subject =
             format!("{} {} {} b{}, {} threads", row.framework, row.net, row.mode, row.batch, row.threads);

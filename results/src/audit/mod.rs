@@ -1,7 +1,7 @@
-//! Whether rows agree with each other: across planners, across repetitions, with their own status.
+//! Checks that rows agree across planners, across repetitions, and with their own status.
 //!
-//! A verified plan of one planner below the bound that another claims refutes the claim; nothing that a
-//! planner says of itself can show that.
+//! A verified plan of one planner below the bound of another refutes that bound; no check of a single planner can show
+//! this.
 
 mod frameworks;
 mod schedules;
@@ -28,134 +28,134 @@ pub use schedules::audit_schedules;
 pub enum Finding {
     /// A claimed bound above the height of a verified plan in the bound's scope.
     RefutedBound {
-        /// The instance's workload.
+        /// The workload key of the instance.
         workload: String,
-        /// Who claims the bound.
+        /// The planner that claims the bound.
         claimant: String,
-        /// The bound, bytes.
+        /// The bound in bytes.
         bound: u64,
-        /// How the claimant had it.
+        /// The evidence for the bound.
         evidence: Evidence,
-        /// Whose plan is lower.
+        /// The planner whose plan is lower.
         refuter: String,
-        /// That plan's height, bytes.
+        /// The height of that plan in bytes.
         height: u64,
     },
-    /// A row whose status says that a plan or a bound is false.
+    /// A row whose status reports a false plan or bound.
     Refuted {
-        /// Workload.
+        /// The workload.
         workload: String,
-        /// Planner.
+        /// The planner.
         planner: String,
-        /// What the row says.
+        /// The row's status.
         status: Status,
-        /// And why.
+        /// The row's reason.
         reason: String,
     },
-    /// A replay in which live memory was handed out again, or was not as it was left.
+    /// A replay in which live memory was handed out again, or changed without a write.
     CorruptReplay {
-        /// Workload.
+        /// The workload.
         workload: String,
-        /// Who handed the memory out.
+        /// The contender that handed out the memory.
         contender: String,
-        /// Where: `simulated`, `host`, `cuda:0`.
+        /// The device: `simulated`, `host`, `cuda:0`.
         device: String,
-        /// What was found.
+        /// The problem that was found.
         reason: String,
     },
     /// A row that contradicts itself.
     Inconsistent {
-        /// Workload.
+        /// The workload.
         workload: String,
-        /// Planner.
+        /// The planner.
         planner: String,
-        /// Cell.
+        /// The cell.
         cell: String,
-        /// How.
+        /// The contradiction.
         reason: String,
     },
-    /// Rows of one instance that disagree on what the instance is.
+    /// Rows of one instance that disagree about the instance.
     InstanceMismatch {
         /// Digest of the instance, or the workload's key.
         subject: String,
-        /// What they disagree on.
+        /// The field that differs.
         field: &'static str,
-        /// What they say.
+        /// The different values.
         values: Vec<String>,
     },
-    /// A cell that lacks repetitions below its last.
+    /// A cell without some of the repetitions before its last.
     MissingRepetitions {
-        /// Workload.
+        /// The workload.
         workload: String,
-        /// Planner.
+        /// The planner.
         planner: String,
-        /// Cell.
+        /// The cell.
         cell: String,
-        /// Which.
+        /// The missing repetitions.
         missing: Vec<u32>,
     },
-    /// A stored plan that is not what its row says.
+    /// A stored plan that contradicts its row.
     FalsePlan {
-        /// Workload.
+        /// The workload.
         workload: String,
-        /// Planner.
+        /// The planner.
         planner: String,
-        /// Digest of the plan.
+        /// The digest of the plan.
         plan: String,
-        /// What is wrong.
+        /// The contradiction.
         reason: String,
     },
-    /// A bound on the time of an iteration, above that of a valid schedule.
+    /// A bound on the time of an iteration that exceeds that of a valid schedule.
     RefutedTime {
         /// Workload, machine and capacity.
         workload: String,
-        /// Who claims the bound.
+        /// The scheduler that claims the bound.
         claimant: String,
-        /// The bound, nanoseconds.
+        /// The bound in nanoseconds.
         bound_ns: u64,
-        /// Whose schedule is faster.
+        /// The scheduler whose schedule is faster.
         refuter: String,
-        /// Its iteration, nanoseconds.
+        /// The time of its iteration in nanoseconds.
         iteration_ns: u64,
     },
-    /// A stored schedule that is not what its row says.
+    /// A stored schedule that contradicts its row.
     FalseSchedule {
         /// Workload, machine and capacity.
         workload: String,
-        /// Scheduler.
+        /// The scheduler.
         scheduler: String,
-        /// Digest of the schedule.
+        /// The digest of the schedule.
         schedule: String,
-        /// What is wrong.
+        /// The contradiction.
         reason: String,
     },
-    /// A shard that is gone.
+    /// A lost shard.
     MissingShard(MissingShard),
-    /// The last line of a journal was cut short by a crash, or has lost its end: its row is lost.
+    /// The last line of a journal is incomplete after a crash: its row is lost.
     TornLine {
         /// The journal.
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// How much of the line there is.
+        /// The bytes left of the line.
         bytes: u64,
     },
-    /// There are instances or plans, and no row that could name them: the rows are lost.
+    /// There are instances or plans, but no rows: the rows are lost.
     NoRows {
-        /// How many instances there are.
+        /// The number of instances.
         instances: usize,
-        /// How many plans there are.
+        /// The number of plans.
         plans: usize,
     },
-    /// A file that rows name and that is missing or damaged.
+    /// A file that rows refer to and that is missing or damaged.
     MissingFile {
         /// `instance`, `plan`, `problem`, `schedule` or `timeline`.
         kind: &'static str,
-        /// Its digest, as the rows say.
+        /// Its digest in the rows.
         digest: String,
-        /// The workload of the first row that names it.
+        /// The workload of the first row that refers to it.
         workload: String,
-        /// How many rows name it.
+        /// The number of rows that refer to it.
         rows: usize,
         /// Why it cannot be read, with its path.
         reason: String,
@@ -163,13 +163,13 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether rows are lost.
+    /// Whether rows were lost.
     #[must_use]
     pub const fn is_loss_of_rows(&self) -> bool {
         matches!(self, Self::MissingShard(_) | Self::NoRows { .. })
     }
 
-    /// Whether a plan or a bound is false, as against rows that are missing or disagree.
+    /// Whether a plan or a bound is false; `false` for rows that are missing or disagree.
     #[must_use]
     pub const fn is_refutation(&self) -> bool {
         matches!(
@@ -248,7 +248,7 @@ fn list(numbers: &[u32]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything wrong with a set of rows, refutations first.
+/// All problems in a set of rows, refutations first.
 #[must_use]
 pub fn audit(records: &[Record]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -261,7 +261,7 @@ pub fn audit(records: &[Record]) -> Vec<Finding> {
     findings
 }
 
-/// Everything wrong with a set of replays, refutations first.
+/// All problems in a set of replays, refutations first.
 #[must_use]
 pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -284,7 +284,7 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
             let (device, reason) = (row.device.clone(), row.performance.reason.clone());
             return Some(Finding::CorruptReplay { workload, contender, device, reason });
         }
-        // Elsewhere the figure is that of a counter, which may see less than was asked for.
+        // On other devices the figure comes from a counter, which may be lower than the requests.
         End::Complete if row.device == "simulated" && row.performance.reserved_peak < row.requested_peak => {
             let (served, reserved) = (row.requested_peak, row.performance.reserved_peak);
             format!("it served {served} bytes at once, but reserved {reserved} at most")
@@ -298,12 +298,12 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
     Some(Finding::Inconsistent { workload, planner: contender, cell: row.cell.clone(), reason })
 }
 
-/// Looks whether the shards that a store's manifest names are there; and, where there are no rows at all, whether there
-/// once were.
+/// Finds shards that a store's manifest names but that are missing. For a store without rows, also checks whether it
+/// once had some.
 ///
 /// # Errors
 ///
-/// [`StoreError`] where the folder or its manifest cannot be read.
+/// [`StoreError`] if the folder or its manifest cannot be read.
 pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
     let missing = crate::missing_shards(dir)?.into_iter();
@@ -316,12 +316,12 @@ pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<
     Ok(findings)
 }
 
-/// Looks whether the last lines of a store's journals were cut short. A writer that is at work may be in the
-/// middle of one.
+/// Checks whether the last line of each journal is incomplete. A line may also be incomplete because a writer is
+/// appending it right now.
 ///
 /// # Errors
 ///
-/// [`StoreError`] where one of them cannot be read.
+/// [`StoreError`] if a journal cannot be read.
 pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
     let rows = torn::<Record>(dir)?.into_iter().chain(torn::<ReplayRow>(dir)?);
@@ -353,7 +353,7 @@ fn refuted_bounds(records: &[Record], findings: &mut Vec<Finding>) {
             plans.filter_map(|r| Some((r.height?, r))).min_by_key(|&(height, _)| height)
         };
         let (any, plain) = (lowest(Scope::Any), lowest(Scope::NoHandOver));
-        // One finding for each planner and bound, however many cells repeat it.
+        // One finding for each planner and bound, even if many cells repeat it.
         let mut seen = std::collections::BTreeSet::new();
         for row in rows.iter().filter(|r| r.status != Status::BoundRefuted) {
             let lowest = if row.bound_scope == Scope::Any { any } else { plain };
@@ -372,7 +372,7 @@ fn refuted_bounds(records: &[Record], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Rows that say that an arena cannot keep its capacity, where another has a plan.
+/// Rows that claim that an arena cannot keep its capacity, although another planner has a plan.
 fn refuted_capacities(records: &[Record], findings: &mut Vec<Finding>) {
     for rows in by(records, |r| r.instance.as_str()).into_values() {
         let Some(refuter) = rows.iter().find(|r| r.height.is_some() && !r.status.is_lie()) else { continue };
@@ -388,7 +388,7 @@ fn refuted_capacities(records: &[Record], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether it is not the capacity that was asked for which is out of reach.
+/// Whether an arena's capacity is out of reach, not the capacity that the run was given.
 fn is_by_arena(row: &Record) -> bool {
     row.stop == Some(Stop::Infeasible) && row.target_bytes.is_none_or(|target| row.bound <= target)
 }
@@ -458,7 +458,7 @@ fn disagree(
     }
 }
 
-/// What a row is of.
+/// The subject of a row.
 struct Subject<'r> {
     cell: &'r str,
     repetition: u32,

@@ -1,12 +1,12 @@
-//! Whether rows of schedules agree with each other and with themselves.
+//! Checks that schedule rows agree with each other and with themselves.
 
 use super::{Finding, Subject, by, disagree, missing_repetitions};
 use crate::schedule::ScheduleRow;
 
-/// Two times that come from different sums of the same numbers differ by less, relatively.
+/// The relative rounding error between two sums of the same numbers.
 const SAME: f64 = 1e-6;
 
-/// Everything wrong with a set of schedules, refutations first.
+/// All problems in a set of schedules, refutations first.
 #[must_use]
 pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -32,13 +32,13 @@ fn refuted(row: &ScheduleRow) -> Option<Finding> {
     })
 }
 
-/// The workload with its machine, links and capacity.
+/// The workload with machine, links and capacity.
 fn named(row: &ScheduleRow) -> String {
     let ScheduleRow { workload, machine, copy_out, copy_in, capacity, .. } = row;
     format!("{workload} on {machine} ({copy_out:e} bytes/s out, {copy_in:e} in) with {capacity} bytes")
 }
 
-/// A valid schedule of one scheduler below the time that another one claims for all schedules.
+/// Valid schedules that are faster than the bound that another scheduler claims for all schedules.
 fn refuted_times(rows: &[&ScheduleRow], findings: &mut Vec<Finding>) {
     let fastest = rows.iter().filter_map(|row| Some((row.iteration_ns?, *row))).min_by_key(|(ns, _)| *ns);
     let Some((iteration_ns, refuter)) = fastest else { return };
@@ -69,7 +69,7 @@ fn contradiction(row: &ScheduleRow) -> Option<String> {
     };
     let counts = [row.kept, row.swapped, row.recomputed].map(Option::unwrap_or_default);
     let (peak, height) = (row.live_peak.unwrap_or(0), row.height);
-    // A map may be swapped and computed again: it counts once.
+    // A map that is both swapped and recomputed counts once.
     if counts.iter().sum::<u64>() != row.maps {
         return Some(format!("{counts:?} maps are kept, swapped and recomputed, of {}", row.maps));
     }

@@ -1,18 +1,18 @@
-//! What chance alone makes of times: how far they stray, and how seldom many of them stray alike.
+//! The effect of chance on times: how far they stray, and how rarely many stray in one direction.
 //!
-//! One thing is assumed of how times are distributed: without a change, a measurement is as likely to come out faster
-//! as slower, and varies as much as measurements that are known to have none.
+//! The model makes one assumption about the distribution of times. Without a change, a measurement is as likely to be
+//! faster as slower, and varies as much as measurements that are known to have no change.
 
 use crate::statistics::binomial_tail;
 
-/// How often a diff of equal sides may say that a time changed, in any of its cells or planners.
+/// The accepted probability that a diff of equal sides reports a changed time, over all its cells and planners.
 pub(super) const ERROR: f64 = 0.001;
 
-/// Changes that chance made, without their signs: logarithms of ratios.
+/// Changes that chance caused, as logarithms of ratios without their signs.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
     sorted: Vec<f64>,
-    /// How many of them are independent.
+    /// The number of independent values.
     independent: usize,
 }
 
@@ -24,7 +24,7 @@ impl Strays {
         Self { sorted, independent }
     }
 
-    /// The same values, of which only `independent` are independent of each other.
+    /// The same values, with only `independent` of them independent of each other.
     pub(super) fn with_independent(self, independent: usize) -> Self {
         Self { independent, ..self }
     }
@@ -33,19 +33,19 @@ impl Strays {
         self.sorted.len()
     }
 
-    /// The share that reaches `change` on one side of 0.
+    /// The share of values that reach `change` on one side of 0.
     fn share(&self, change: f64) -> f64 {
         let below = self.sorted.partition_point(|&stray| stray < change);
         ratio(self.sorted.len() - below, self.sorted.len().max(1)) / 2.0
     }
 
-    /// The least share that so few values can show.
+    /// The smallest share that this number of values can show.
     fn least_share(&self) -> f64 {
         ratio(1, self.independent + 1) / 2.0
     }
 
-    /// What no more than this share exceeds on one side of 0; what none exceeded where the share is smaller than
-    /// they can show.
+    /// The change that at most this share exceeds on one side of 0. If the share is too small for the number of values,
+    /// the largest value.
     fn reach(&self, share: f64) -> f64 {
         let exceeds = |&&stray: &&f64| self.share(stray) > share;
         self.sorted.iter().rev().find(exceeds).copied().unwrap_or(0.0)
@@ -56,18 +56,18 @@ fn ratio(part: usize, all: usize) -> f64 {
     crate::statistics::count(part) / crate::statistics::count(all)
 }
 
-/// Measurements of one change, and what chance makes of them.
+/// Measurements of one change, and the effect of chance on them.
 pub(super) struct Evidence<'n> {
     /// Logarithms of ratios B over A, independent of each other.
     pub(super) changes: Vec<f64>,
-    /// Strays of what is measured here: it may be noisier than the rest.
+    /// Strays of the cells under comparison, which may be noisier than the rest.
     pub(super) own: Strays,
-    /// Strays of everything.
+    /// Strays of all cells.
     pub(super) all: &'n Strays,
 }
 
 impl Evidence<'_> {
-    /// The change that at least `needed` of the measurements reach or exceed in one direction; 0 where fewer agree.
+    /// The change that at least `needed` measurements reach or exceed in one direction; 0 if fewer agree.
     pub(super) fn agreed(&self, needed: usize) -> f64 {
         let mut sorted = self.changes.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -86,8 +86,8 @@ impl Evidence<'_> {
         chance(self.changes.len(), needed, share)
     }
 
-    /// The change on which chance makes so many agree with this probability; `None` where there are too few
-    /// measurements for it.
+    /// The change at which this many measurements agree by chance with this probability; `None` if there are too few
+    /// measurements.
     pub(super) fn floor(&self, needed: usize, probability: f64) -> Option<f64> {
         let share = share_for(self.changes.len(), needed, probability);
         let known = self.all.least_share() <= share;
@@ -95,12 +95,12 @@ impl Evidence<'_> {
     }
 }
 
-/// The probability that so many measurements agree, of which this share reaches the change on either side.
+/// The probability that `needed` measurements agree, if this share of them reaches the change on either side.
 fn chance(measurements: usize, needed: usize, share: f64) -> f64 {
     (2.0 * binomial_tail(measurements, needed, share)).min(1.0)
 }
 
-/// The share by which the probability is reached.
+/// The largest share at which the chance is at most `probability`.
 fn share_for(measurements: usize, needed: usize, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 0.5);
     for _ in 0..50 {
@@ -114,12 +114,12 @@ fn share_for(measurements: usize, needed: usize, probability: f64) -> f64 {
     low
 }
 
-/// How many turns of one cell have to agree: nine of ten, so that a slow minute of the machine makes no change.
+/// How many turns of one cell must agree: nine of ten, so that a slow minute of the machine does not count as a change.
 pub(super) const fn of_a_cell(turns: usize) -> usize {
     turns - turns / 10
 }
 
-/// How many measurements of a planner's cells have to agree: two of three.
+/// How many measurements over a planner's cells must agree: two of three.
 pub(super) const fn of_a_planner(measurements: usize) -> usize {
     (2 * measurements).div_ceil(3)
 }

@@ -1,36 +1,36 @@
-//! What changed in one cell.
+//! The changes in one cell.
 
 use super::pairs::{CellName, Pair};
 use super::timing::TimeChange;
 use super::verdict::{Sides, Verdict};
 use crate::record::{Record, Status};
 
-/// So many repetitions tell chance from change.
+/// The number of repetitions that distinguishes a change from chance.
 const ENOUGH: usize = 5;
 
-/// What changed in one cell from side A to side B.
+/// The changes in one cell from side A to side B.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Change {
-    /// Which cell.
+    /// The cell.
     pub cell: CellName,
-    /// Its status: that of the middle one of the repetitions.
+    /// The status of the middle repetition.
     pub status: Sides<Status>,
-    /// A status is worse that is further from a proof. A contradiction between the sides is neither: at least one
-    /// of them is false.
+    /// A status is worse if it is further from a proof. A contradiction between the sides is a verdict of its own: at
+    /// least one of them is false.
     pub status_verdict: Verdict,
-    /// The height of the middle one of the repetitions that have an answer, bytes.
+    /// The height of the middle repetition with an answer, in bytes.
     pub height: Sides<Option<u64>>,
-    /// A height is worse that is higher.
+    /// Worse means higher.
     pub height_verdict: Verdict,
-    /// Whether the heights say something of the planner over many cells: they are the same on every run, or each is
-    /// the middle one of five runs or more in turns.
+    /// Whether the heights may count for the planner over many cells: they are equal on every run, or each is the
+    /// middle of at least five runs in turns.
     pub is_height_settled: bool,
-    /// Whether the heights are the same on every run.
+    /// Whether the heights are equal on every run.
     pub is_height_certain: bool,
-    /// The bound of the middle one of the repetitions, bytes. It is shown, not judged.
+    /// The bound of the middle repetition in bytes. It is only shown, without a verdict.
     pub bound: Sides<u64>,
-    /// The time; `None` where a side has none that may be compared.
+    /// The change of the time; `None` if a side has no time to compare.
     pub time: Option<TimeChange>,
 }
 
@@ -57,32 +57,32 @@ impl Change {
         [self.status_verdict, self.height_verdict, self.time.map(|time| time.verdict).unwrap_or_default()]
     }
 
-    /// Whether something is worse, or the sides contradict each other.
+    /// Whether anything is worse, or the sides contradict each other.
     #[must_use]
     pub fn is_worse(&self) -> bool {
         self.verdicts().contains(&Verdict::Worse) || self.is_contradiction()
     }
 
-    /// Whether one side proves what a verified plan of the other refutes.
+    /// Whether one side has a proof that a verified plan of the other refutes.
     #[must_use]
     pub fn is_contradiction(&self) -> bool {
         self.status_verdict == Verdict::Contradiction
     }
 
-    /// Whether nothing is worse and something better.
+    /// Whether nothing is worse and something is better.
     #[must_use]
     pub fn is_better(&self) -> bool {
         !self.is_worse() && self.verdicts().contains(&Verdict::Better)
     }
 
-    /// Whether anything differs that may be more than chance, the bound included.
+    /// Whether anything, the bound included, differs by possibly more than chance.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.verdicts() != [Verdict::Same; 3] || self.bound.a != self.bound.b
     }
 }
 
-/// The lower middle.
+/// The lower median.
 fn middle<T: Copy + Ord>(values: &[T]) -> Option<T> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -97,11 +97,11 @@ fn bounds(rows: &[&Record]) -> Vec<u64> {
     rows.iter().map(|row| row.bound).collect()
 }
 
-/// How far a status is from the best: a proof, an answer, none, a failure, a lie.
+/// The distance of a status from the best: a proof, an answer, no answer, a failure, a false result.
 const fn distance(status: Status, at_capacity: bool) -> u8 {
     match status {
         Status::Optimal | Status::Infeasible => 0,
-        // A plan that fits is all that was asked for.
+        // With a given capacity, a plan that fits is a full answer.
         Status::Feasible if at_capacity => 0,
         Status::Feasible => 1,
         Status::Unknown | Status::Unsupported | Status::Timeout | Status::Interrupted => 2,
@@ -147,19 +147,19 @@ fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
     proofs.iter().any(|proof| plans.iter().any(|plan| is_refuted(proof, plan)))
 }
 
-/// Whether a plan that is in the proof's scope lies below its bound, or is one where there is to be none.
+/// Whether a plan in the proof's scope lies below its bound, or exists although the proof excludes it.
 fn is_refuted(proof: &Record, plan: &Record) -> bool {
     let in_scope = proof.bound_scope.holds(plan.hand_overs);
-    // A bound that is false by its own row is a failure of that row alone.
+    // If the row itself shows that its bound is false, the failure concerns only that row.
     let is_proof = proof.status != Status::BoundRefuted;
     let is_lower = is_proof && plan.height.is_some_and(|height| height < proof.bound);
     let is_plan = matches!(plan.status, Status::Optimal | Status::Feasible);
     in_scope && (is_lower || (is_plan && proof.status == Status::Infeasible))
 }
 
-/// Whether a side has its middle status in every repetition, and had it long before the time limit: in a tenth of it,
-/// or in a quarter where there are five repetitions. Then a side that ran into the limit did not do so by chance, be
-/// the machine as busy as it may, however few rows it has: what has no answer is not repeated.
+/// Whether a side has its middle status or better in every repetition, well before the time limit: within a tenth of
+/// it, or a quarter with five repetitions. If the other side then ran into the limit, that was not chance, even on a
+/// busy machine and with few rows. Cells without an answer are not repeated.
 fn is_well_below_limit(rows: &[&Record]) -> bool {
     let ranks: Vec<u8> = distances(rows).into_iter().map(|(rank, _)| rank).collect();
     let Some(own) = middle(&ranks) else { return false };
@@ -171,7 +171,7 @@ fn is_well_below_limit(rows: &[&Record]) -> bool {
     ranks.iter().all(|&rank| rank <= own) && rows.iter().all(is_early)
 }
 
-/// The time to the first plan, or to the proof, nanoseconds.
+/// The time to the first plan or to the proof, in nanoseconds.
 fn needed(row: &Record) -> Option<u64> {
     let found = row.trajectory.iter().find(|point| point.height.is_some());
     let whole = row.samples_ns.iter().copied().max();
@@ -185,7 +185,7 @@ fn height_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     let is_asked = |rows: &[&Record]| rows.iter().any(|row| row.target_bytes.is_some());
     let (of_a, of_b) = (heights(a), heights(b));
     let (Some(middle_a), Some(middle_b)) = (middle(&of_a), middle(&of_b)) else { return Verdict::Same };
-    // A capacity asks for any plan that fits.
+    // With a given capacity, any plan that fits will do.
     if is_asked(a) || is_asked(b) {
         return Verdict::Same;
     }
@@ -196,7 +196,7 @@ fn height_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     if certain { verdict } else { Verdict::Undecided }
 }
 
-/// Whether the same build gives the same plan again: nothing cut the run, it had one thread, and its repetitions
+/// Whether the same build gives the same plan again: no run was cut short, each used one thread, and the repetitions
 /// agree.
 fn is_repeatable(rows: &[&Record]) -> bool {
     let heights = heights(rows);
@@ -204,21 +204,21 @@ fn is_repeatable(rows: &[&Record]) -> bool {
         && rows.iter().all(|row| !row.is_cut() && row.threads() == 1)
 }
 
-/// Whether enough values of either side are all on one side of the other's.
+/// Whether all values of one side lie on one side of the other's, with enough values on both.
 fn is_apart<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
     let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
     a.len() >= ENOUGH && b.len() >= ENOUGH && (of_a.1 < of_b.0 || of_b.1 < of_a.0)
 }
 
-/// Whether they are apart by more than the values of either side are from each other: of five on either side, one in
-/// 126 is apart by chance alone, and a diff has many cells.
+/// Whether the gap between the sides exceeds the spread within each. With five values per side, one pair in 126 is
+/// apart by chance alone, and a diff has many cells.
 fn is_far_apart(a: &[u64], b: &[u64]) -> bool {
     let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
     let between = of_a.0.max(of_b.0).saturating_sub(of_a.1.min(of_b.1));
     is_apart(a, b) && between > (of_a.1 - of_a.0).max(of_b.1 - of_b.0)
 }
 
-/// The least and the greatest.
+/// The minimum and the maximum.
 fn range<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }

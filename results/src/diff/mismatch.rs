@@ -1,4 +1,4 @@
-//! What makes two sides no fair comparison, and what a reader should know besides.
+//! Reasons why two sides cannot be compared fairly, and remarks for the reader.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,25 +9,25 @@ use super::pairs::Pairing;
 use super::verdict::{Sides, Verdict};
 use crate::record::{Lane, Record};
 
-/// A difference between the sides that is none of the planners'.
+/// A difference between the sides that does not come from the planners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// Times are of different machines.
+    /// Times come from different machines.
     Hosts(Sides<Vec<String>>),
     /// The builds have different profiles or flags.
     Flags(Sides<Vec<String>>),
-    /// Cells differ in their limits alone.
+    /// Cells differ only in their limits.
     Limits {
-        /// How many.
+        /// The number of cells.
         cells: usize,
-        /// The first.
+        /// The first of them.
         example: String,
     },
 }
 
 impl Mismatch {
-    /// Whether only times suffer from it.
+    /// Whether it affects only times.
     #[must_use]
     pub const fn is_of_hosts(&self) -> bool {
         matches!(self, Self::Hosts(_))
@@ -50,27 +50,27 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Something that a reader should know.
+/// A remark for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
-    /// The sides did not take turns: what the machine did meanwhile looks like a change.
+    /// The sides did not alternate: changes of the machine's speed look like changes of the build.
     NotInTurns,
     /// The builds were made by different compilers.
     Compilers(Sides<Vec<String>>),
-    /// The sides were limited by different means.
+    /// Limits were enforced by different mechanisms.
     Mechanisms(Sides<Vec<String>>),
-    /// Cells whose time changed beyond the threshold, with too few repetitions to be judged by themselves.
+    /// Cells whose time changed beyond the threshold, with too few repetitions for a verdict of their own.
     FewRepetitions {
-        /// How many.
+        /// The number of cells.
         cells: usize,
     },
-    /// Cells whose times were taken beside others and are not compared.
+    /// Cells that ran alongside others, so that their times are not compared.
     Beside {
-        /// How many.
+        /// The number of cells.
         cells: usize,
     },
-    /// Times are shown and not judged.
+    /// Times are shown without a verdict.
     TimesNotJudged,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for Remark {
     }
 }
 
-/// What the paired rows of either side say of something.
+/// The distinct values of a property in the paired rows of each side.
 fn both(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>> {
     let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
     for pair in &pairing.pairs {

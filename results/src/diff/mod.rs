@@ -1,8 +1,8 @@
-//! What changed between two sets of rows: times, heights, bounds and statuses, by cell and by planner.
+//! Compares two sets of rows: times, heights, bounds and statuses, by cell and by planner.
 //!
-//! Cells are paired by planner, content of the workload, parameters, seed, capacity and limits; the build differs
-//! by purpose. [`DiffOptions`] says when a change of a time counts. Whether many small changes of one planner's
-//! heights are chance is asked of the signed-rank test over its cells, adjusted for the number of planners.
+//! Cells are paired by planner, content of the workload, parameters, seed, capacity and limits; only the build differs.
+//! [`DiffOptions`] defines when a change of a time counts. Many small changes of a planner's heights are judged by the
+//! signed-rank test over its cells, adjusted for the number of planners.
 //!
 //! # References
 //!
@@ -31,21 +31,23 @@ use crate::record::Record;
 use pairs::Pairing;
 use timing::Times;
 
-/// When a change counts.
+/// The criteria for a change.
 ///
-/// A time is worse, of a cell or of a planner over its cells, where the ratio is beyond the threshold and a change this
-/// large, shared by this many measurements, would arise by chance in fewer than 1 of 1000 diffs, counting all cells
-/// and planners of the diff. What chance does is read from the rows: where turns were repeated, from what changes between the
-/// repetitions of one side; else from the cells of other planners that take as long, and then a planner alone is
-/// judged. See `docs/METHODOLOGY.md`.
+/// A time of a cell, or of a planner over its cells, is worse under two conditions. The ratio exceeds the threshold.
+/// And a change of this size, shared by this many measurements, would arise by chance in fewer than 1 of 1000 diffs,
+/// counting all cells and planners of the diff.
+///
+/// The rows show the effect of chance. If turns were repeated, it is the change between the repetitions of one side.
+/// Otherwise it comes from cells of other planners with similar times, and only whole planners get a verdict. See
+/// `docs/METHODOLOGY.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// Changes of a time up to this share are none.
+    /// Changes of a time up to this share do not count.
     pub threshold: f64,
-    /// Whether times are judged, or only shown.
+    /// Whether times get a verdict; otherwise they are only shown.
     pub judge_times: bool,
-    /// Whether cells that differ in their limits alone are paired all the same.
+    /// Whether to pair cells that differ only in their limits.
     pub across_limits: bool,
 }
 
@@ -55,21 +57,21 @@ impl Default for DiffOptions {
     }
 }
 
-/// What changed from side A to side B.
+/// The changes from side A to side B.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Diff {
     /// Every cell that both sides have, changed or not, by planner.
     pub changes: Vec<Change>,
-    /// The same by planner.
+    /// The changes summarised by planner.
     pub planners: Vec<PlannerChange>,
-    /// Cells that A alone has.
+    /// Cells that only A has.
     pub only_a: Vec<CellName>,
-    /// Cells that B alone has.
+    /// Cells that only B has.
     pub only_b: Vec<CellName>,
-    /// What makes the sides no fair comparison.
+    /// Reasons why the sides cannot be compared fairly.
     pub mismatches: Vec<Mismatch>,
-    /// What a reader should know.
+    /// Remarks for the reader.
     pub remarks: Vec<Remark>,
 }
 
@@ -87,17 +89,17 @@ impl Diff {
         Self { changes, planners, only_a: pairing.only_a, only_b: pairing.only_b, mismatches, remarks }
     }
 
-    /// Cells in which something is worse, contradictions included.
+    /// Cells with a worse result, contradictions included.
     pub fn regressions(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_worse())
     }
 
-    /// Cells in which one side proves what a verified plan of the other refutes.
+    /// Cells in which one side has a proof that a verified plan of the other refutes.
     pub fn contradictions(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_contradiction())
     }
 
-    /// Whether some cell is worse, or some planner over its cells.
+    /// Whether any cell is worse, or any planner over its cells.
     #[must_use]
     pub fn has_regression(&self) -> bool {
         self.regressions().next().is_some() || self.planners.iter().any(PlannerChange::is_worse)

@@ -1,27 +1,27 @@
-//! Which cells of two sides belong together.
+//! Pairs the cells of two sides.
 
 use std::collections::BTreeMap;
 
 use crate::cells::latest_builds;
 use crate::record::Record;
 
-/// What a cell is, whatever build ran it.
+/// The identity of a cell, independent of the build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct CellName {
     /// The planner with its parameters.
     pub label: String,
-    /// The workload's key, as side A names it where both have the cell.
+    /// The workload's key; side A's if both have the cell.
     pub workload: String,
     /// Digest of the instance.
     pub instance: String,
-    /// Seed of the run's random numbers.
+    /// Seed of the run.
     pub seed: u64,
-    /// Capacity that was asked for, bytes.
+    /// The given capacity in bytes.
     pub target_bytes: Option<u64>,
-    /// Wall limit, nanoseconds.
+    /// Wall limit in nanoseconds.
     pub wall_limit_ns: Option<u64>,
-    /// Memory limit, bytes.
+    /// Memory limit in bytes.
     pub memory_limit_bytes: Option<u64>,
 }
 
@@ -39,16 +39,16 @@ impl CellName {
     }
 }
 
-/// The rows of one cell on both sides, at least one on either.
+/// The rows of one cell on both sides, with at least one row on either.
 pub(super) struct Pair<'r> {
     pub(super) name: CellName,
     pub(super) a: Vec<&'r Record>,
     pub(super) b: Vec<&'r Record>,
 }
 
-/// A workload's name is not in it: one content may have two.
+/// Without the workload's name: one content may have two.
 type Problem = (String, String, u64, Option<u64>, Option<u64>);
-/// Wall time and memory.
+/// Limits of wall time and memory.
 type Limits = (Option<u64>, Option<u64>);
 type Key = (Problem, Limits);
 type Side<'r> = BTreeMap<Key, Vec<&'r Record>>;
@@ -59,7 +59,7 @@ fn key(record: &Record) -> Key {
         record.instance.clone(),
         record.seed,
         record.target_bytes,
-        // A part of the parameters in rows of today, and not of all.
+        // Part of the parameters in recent rows, but not in old ones.
         record.work_limit,
     );
     (problem, (record.wall_limit_ns, record.memory_limit_bytes))
@@ -70,13 +70,13 @@ pub(super) struct Pairing<'r> {
     pub(super) pairs: Vec<Pair<'r>>,
     pub(super) only_a: Vec<CellName>,
     pub(super) only_b: Vec<CellName>,
-    /// Cells that differ in their limits alone.
+    /// Cells that differ only in their limits.
     pub(super) other_limits: Vec<CellName>,
 }
 
 impl<'r> Pairing<'r> {
-    /// Pairs equal cells; with `across_limits` those too that differ in their limits alone, where it is clear
-    /// which belongs to which.
+    /// Pairs equal cells. With `across_limits`, also pairs cells that differ only in their limits, if the match is
+    /// unique.
     pub(super) fn new(a: &'r [Record], b: &'r [Record], across_limits: bool) -> Self {
         let (mut a, mut b): (Side<'r>, Side<'r>) = (latest_builds(a, key), latest_builds(b, key));
         let equal: Vec<Key> = a.keys().filter(|key| b.contains_key(*key)).cloned().collect();
@@ -99,7 +99,7 @@ impl<'r> Pairing<'r> {
 }
 
 impl Pairing<'_> {
-    /// Whether either side began before the other had ended.
+    /// Whether either side began before the other ended.
     pub(super) fn in_turns(&self) -> bool {
         let a = span(self.pairs.iter().flat_map(|pair| &pair.a));
         let b = span(self.pairs.iter().flat_map(|pair| &pair.b));
@@ -107,7 +107,7 @@ impl Pairing<'_> {
     }
 }
 
-/// When the first and the last row began.
+/// The start times of the first and the last row.
 fn span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
     rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row.started_ns), last.max(row.started_ns)))
 }
@@ -123,7 +123,7 @@ fn names(side: Side<'_>) -> Vec<CellName> {
     names
 }
 
-/// Keys of cells that are one problem under different limits, where either side has one of them alone.
+/// Keys of cells with the same problem but different limits, if each side has only one such cell.
 fn alike(a: &Side<'_>, b: &Side<'_>) -> Vec<(Key, Key)> {
     let alone = |side: &Side<'_>| {
         let mut limits: BTreeMap<Problem, Vec<Limits>> = BTreeMap::new();

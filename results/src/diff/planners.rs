@@ -1,4 +1,4 @@
-//! What changed over all cells of a planner.
+//! Summarises the changes over all cells of a planner.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use super::timing::{PlannerEvidence, TimeChange, Times, beyond};
 use super::verdict::{Sides, Verdict};
 use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};
 
-/// A change of heights is taken for real below this probability, adjusted for the number of planners.
+/// A change of heights counts as real below this probability, adjusted for the number of planners.
 const LEVEL: f64 = 0.05;
-/// The same where chance has a part in the heights, and of times: half of all, as cells have the other half.
+/// The same level for times, and for heights that depend on chance: half of the total error, as cells use the other
+/// half.
 const STRICT: f64 = ERROR / 2.0;
-/// 1 ms in nanoseconds: times far below it say little of a planner.
+/// 1 ms in nanoseconds: times far below it reveal little about a planner.
 const SHIFT_NS: f64 = 1e6;
 
 /// The ratios of one figure over the cells of a planner.
@@ -22,29 +23,29 @@ const SHIFT_NS: f64 = 1e6;
 pub struct Summary {
     /// Cells with a figure on both sides.
     pub cells: usize,
-    /// Those of them that the ratios, the interval and the test are over: a height that a limit cut and nobody
-    /// repeated says nothing.
+    /// The cells behind the ratios, the interval and the test. Excludes heights that a limit cut short and nobody
+    /// repeated.
     pub settled: usize,
-    /// Cells that are better by themselves.
+    /// Cells that are better on their own.
     pub better: usize,
-    /// Cells that are worse by themselves.
+    /// Cells that are worse on their own.
     pub worse: usize,
     /// Cells whose change may be chance.
     pub undecided: usize,
     /// The geometric mean of the ratios B over A.
     pub ratio: Option<f64>,
-    /// The same with 1 ms added to either time, so that short ones count less; of heights it is the ratio.
+    /// The same with 1 ms added to each time, so that short times count less; for heights it equals the ratio.
     pub shifted_ratio: Option<f64>,
     /// The 95 % bootstrap interval of the ratio over cells.
     pub interval: Option<Interval>,
-    /// How likely chance makes ratios at least so one-sided, adjusted by Holm over planners: of heights by the
-    /// signed-rank test, of times by how many measurements agree on how much.
+    /// The probability of ratios at least this one-sided by chance, adjusted by Holm over the planners. Heights use the
+    /// signed-rank test; times use how many measurements agree on a change of this size.
     pub p: Option<f64>,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What changed over all cells of a planner.
+/// The changes over all cells of a planner.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlannerChange {
@@ -54,32 +55,32 @@ pub struct PlannerChange {
     pub cells: usize,
     /// Its times.
     pub times: Summary,
-    /// Its heights; cells that were asked for a capacity have none.
+    /// Its heights; cells with a given capacity are left out.
     pub heights: Summary,
     /// Cells whose status is better.
     pub status_better: usize,
     /// Cells whose status is worse.
     pub status_worse: usize,
-    /// Cells in which one side proves what a plan of the other refutes.
+    /// Cells in which one side has a proof that a plan of the other refutes.
     pub contradictions: usize,
 }
 
 impl PlannerChange {
-    /// Whether its times or its heights are worse over all cells.
+    /// Whether its times or heights are worse over all cells.
     #[must_use]
     pub fn is_worse(&self) -> bool {
         [self.times.verdict, self.heights.verdict].contains(&Verdict::Worse)
     }
 }
 
-/// A figure of a cell on both sides.
+/// A figure of one cell on both sides.
 #[derive(Clone, Copy)]
 struct Figure {
     a: f64,
     b: f64,
     verdict: Verdict,
     is_settled: bool,
-    /// Whether the same build gives the same again.
+    /// Whether the same build gives the same figure again.
     is_certain: bool,
 }
 
@@ -134,7 +135,7 @@ fn heights(changes: &[&Change]) -> Figures {
     figures.collect()
 }
 
-/// The heights of each planner.
+/// Summarises the heights of each planner.
 fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     let probability = |all: &Figures| {
         let logs: Vec<f64> = settled(all).map(Figure::log_ratio).collect();
@@ -144,14 +145,14 @@ fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     let judged = figures.iter().zip(adjusted).map(|(figures, p)| {
         let summary = summary(figures, 0.0, p);
         let level = if settled(figures).all(|figure| figure.is_certain) { LEVEL } else { STRICT };
-        // Settled heights are not higher by chance over many cells of one planner: any mean above 1 counts.
+        // Settled heights do not increase by chance over many cells of one planner, so any mean above 1 counts.
         let verdict = summary.ratio.filter(|_| p.is_some_and(|p| p < level)).map(|ratio| beyond(ratio, 0.0));
         Summary { verdict: verdict.unwrap_or_default(), ..summary }
     });
     judged.collect()
 }
 
-/// The times of each planner.
+/// Summarises the times of each planner.
 fn time_summaries(
     by_planner: &BTreeMap<&str, Vec<&Change>>,
     times: &Times<'_>,
@@ -165,7 +166,7 @@ fn time_summaries(
         let summary = summary(&time_figures(changes), SHIFT_NS, p);
         let is_sure = options.judge_times && p.is_some_and(|p| p < STRICT);
         let verdict = evidence.filter(|_| is_sure).zip(summary.ratio).map(|(evidence, ratio)| {
-            // Both what was measured and what is left of it without the machine's part.
+            // Both the measured ratio and the ratio without the machine's share must exceed the threshold.
             let own = beyond(evidence.ratio, options.threshold + evidence.allowance);
             if beyond(ratio, options.threshold) == own { own } else { Verdict::Same }
         });
@@ -174,7 +175,7 @@ fn time_summaries(
     judged.collect()
 }
 
-/// Holm's adjusted probabilities of those that have one.
+/// Holm's adjustment of the probabilities that exist.
 fn adjusted(probabilities: Vec<Option<f64>>) -> Vec<Option<f64>> {
     let known: Vec<f64> = probabilities.iter().copied().flatten().collect();
     let mut adjusted = holm(&known).into_iter();
@@ -185,7 +186,7 @@ fn settled(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
     figures.iter().filter(|figure| figure.is_settled)
 }
 
-/// The summary of a planner's figures, not judged yet.
+/// The summary of a planner's figures, without a verdict.
 fn summary(figures: &[Figure], shift: f64, p: Option<f64>) -> Summary {
     let logs: Vec<f64> = settled(figures).map(Figure::log_ratio).collect();
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count(logs.len());

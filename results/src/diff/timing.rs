@@ -1,4 +1,4 @@
-//! The times of cells and planners on both sides.
+//! Compares the times of cells and planners on both sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,42 +11,42 @@ use crate::statistics::{Interval, bootstrap_ratio, count, median};
 
 const LEVEL: f64 = 0.95;
 const RESAMPLES: usize = 1000;
-/// So many cells of other planners say what the machine did to cells that take as long.
+/// This many cells of other planners with similar times show the machine's effect.
 const NEIGHBOURS: usize = 24;
-/// Fewer neighbours, or cells of a planner, say nothing where nothing was repeated in turns.
+/// Without repeated turns, fewer neighbours or fewer cells of a planner prove nothing.
 const ENOUGH: usize = 5;
-/// What another load of the machine may do to all cells of one planner and not to their neighbours.
+/// The effect that a change of the machine's load may have on all cells of one planner, but not on their neighbours.
 const ALLOWANCE: f64 = 0.1;
 
-/// How the time of a cell changed.
+/// The change of a cell's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TimeChange {
-    /// The median of all samples, nanoseconds.
+    /// The median of all samples in nanoseconds.
     pub median_ns: Sides<f64>,
-    /// How many samples there are.
+    /// The number of samples.
     pub samples: Sides<usize>,
-    /// In how many repetitions, each a process of its own.
+    /// The number of repetitions, each in its own process.
     pub repetitions: Sides<usize>,
-    /// The median of B over that of A.
+    /// The median of B divided by that of A.
     pub ratio: f64,
     /// The 95 % bootstrap interval of the ratio.
     pub interval: Option<Interval>,
-    /// Ratios up to 1 plus this, or down to 1 over it, are what the machine makes by chance. `None` where there are
-    /// too few repetitions to tell.
+    /// The machine causes ratios between 1 / (1 + noise) and 1 + noise by chance. `None` if there are too few
+    /// repetitions to estimate it.
     pub noise: Option<f64>,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// The samples of a cell, by repetition, in nanoseconds; no side is empty.
+/// The samples of a cell by repetition, in nanoseconds; neither side is empty.
 struct Samples {
     groups: Sides<BTreeMap<u32, Vec<f64>>>,
 }
 
 impl Samples {
-    /// The samples of runs that were alone and have an answer. `None` where a side has none, and where the time
-    /// limit ended the run on both sides: such times are the limit's.
+    /// The samples of runs that ran alone and have an answer. `None` if a side has no such run, or if the time limit
+    /// ended the runs on both sides, as such times only reflect the limit.
     fn of(pair: &Pair<'_>) -> Option<Self> {
         if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| row.is_cut())) {
             return None;
@@ -63,7 +63,7 @@ impl Samples {
         Sides { a: middle(&self.groups.a), b: middle(&self.groups.b) }
     }
 
-    /// The change from A to B of each repetition that both have: the logarithm of the ratio of medians.
+    /// The change from A to B in each repetition that both have: the logarithm of the ratio of medians.
     fn turns(&self) -> Vec<f64> {
         let (a, b) = (logs(&self.groups.a), logs(&self.groups.b));
         a.iter().filter_map(|(repetition, a)| Some(b.get(repetition)? - a)).collect()
@@ -87,7 +87,7 @@ fn logs(groups: &BTreeMap<u32, Vec<f64>>) -> BTreeMap<u32, f64> {
 fn groups(rows: &[&Record]) -> BTreeMap<u32, Vec<f64>> {
     let counts = |row: &&&Record| row.lane == Lane::Timing && row.status.is_answer();
     let samples = |row: &&Record| -> (u32, Vec<f64>) {
-        // No time is 0: its logarithm is taken.
+        // At least 1 ns, as the logarithm follows.
         let samples = row.samples_ns.iter().map(|&ns| crate::statistics::real(ns).max(1.0));
         (row.repetition, samples.collect())
     };
@@ -106,26 +106,26 @@ impl Timed<'_> {
         (self.medians.b / self.medians.a).ln()
     }
 
-    /// Where it stands among others by its time.
+    /// Its position among other cells by time.
     fn place(&self) -> f64 {
         (self.medians.a * self.medians.b).ln() / 2.0
     }
 }
 
-/// What became of a planner's times beside chance.
+/// A planner's times compared with chance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannerEvidence {
-    /// How likely chance makes as many of its measurements agree as do.
+    /// The probability that as many of its measurements agree by chance.
     pub(super) p: f64,
-    /// The geometric mean of ratios B over A, without what all cells near its own share.
+    /// The geometric mean of ratios B over A, without the change that all cells of similar time share.
     pub(super) ratio: f64,
-    /// What the machine may do to that ratio.
+    /// The possible effect of the machine on that ratio.
     pub(super) allowance: f64,
 }
 
 /// The times of all cells.
 pub(super) struct Times<'p> {
-    /// One for each pair.
+    /// One entry for each pair.
     cells: Vec<Option<Timed<'p>>>,
     in_turns: bool,
     /// The strays of all cells; empty unless turns were repeated.
@@ -145,12 +145,12 @@ impl<'p> Times<'p> {
         Self { cells, in_turns, strays }
     }
 
-    /// Whether the same turns came again, so that what chance does is known from each side alone.
+    /// Whether turns were repeated, so that each side alone shows the effect of chance.
     const fn is_repeated(&self) -> bool {
         self.strays.len() >= ENOUGH
     }
 
-    /// How the time of the cell of that pair changed.
+    /// The change of the time in the cell of this pair.
     pub(super) fn change(&self, at: usize, options: &DiffOptions) -> Option<TimeChange> {
         let cell = self.cells.get(at)?.as_ref()?;
         let Samples { groups } = &cell.samples;
@@ -178,7 +178,7 @@ impl<'p> Times<'p> {
         })
     }
 
-    /// A cell is judged by itself where its turns were repeated often enough.
+    /// A verdict on a cell from its own turns, if they were repeated often enough.
     fn by_turns(
         &self,
         cell: &Timed<'_>,
@@ -204,7 +204,7 @@ impl<'p> Times<'p> {
         (floor, verdict)
     }
 
-    /// One measurement of each side is no verdict on a cell: one process may be slow by chance.
+    /// No verdict on a cell from one measurement per side: one process may be slow by chance.
     fn by_neighbours(
         &self,
         at: usize,
@@ -220,7 +220,7 @@ impl<'p> Times<'p> {
         (floor, if is_little || is_noise { Verdict::Same } else { Verdict::Undecided })
     }
 
-    /// What the times of a planner come to.
+    /// The evidence from a planner's times.
     pub(super) fn of_planner(&self, label: &str) -> Option<PlannerEvidence> {
         let own = |cell: &Option<Timed<'_>>| cell.as_ref().is_some_and(|cell| cell.label == label);
         let cells: Vec<usize> = (0..self.cells.len()).filter(|&at| own(&self.cells[at])).collect();
@@ -245,7 +245,7 @@ impl<'p> Times<'p> {
         }
     }
 
-    /// Compares cells with those of other planners that take as long: what those share is the machine's.
+    /// Compares cells with those of other planners that take as long; a shared change comes from the machine.
     fn beside_neighbours(&self, cells: &[usize]) -> PlannerEvidence {
         let (mut changes, mut strays, mut distinct) = (Vec::new(), Vec::new(), BTreeSet::new());
         for &at in cells {
@@ -265,7 +265,7 @@ impl<'p> Times<'p> {
         PlannerEvidence { p, ratio: mean.exp(), allowance }
     }
 
-    /// The cells of other planners whose times are nearest to that of a cell, with their changes.
+    /// The cells of other planners with the times nearest to a cell's, and their changes.
     fn near(&self, at: usize) -> Vec<(usize, f64)> {
         let Some(own) = self.cells[at].as_ref() else { return Vec::new() };
         let others = self.cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.as_ref()?)));
@@ -281,14 +281,14 @@ impl<'p> Times<'p> {
     }
 }
 
-/// The change that neighbours share, and how far each strays from it.
+/// The change that the neighbours share, and how far each strays from it.
 fn drift(near: &[(usize, f64)]) -> (f64, Vec<f64>) {
     let changes: Vec<f64> = near.iter().map(|&(_, change)| change).collect();
     let drift = median(&changes).unwrap_or(0.0);
     (drift, changes.iter().map(|change| change - drift).collect())
 }
 
-/// Whether a ratio is beyond a threshold, and to which side.
+/// Whether a ratio exceeds a threshold, and on which side.
 pub(super) fn beyond(ratio: f64, threshold: f64) -> Verdict {
     if ratio > 1.0 + threshold {
         Verdict::Worse

@@ -1,6 +1,6 @@
-//! Two sides, and what a difference between them comes to.
+//! The two sides of a comparison, and the verdict on their difference.
 
-/// A value of either side.
+/// A value for each side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sides<T> {
     /// Before.
@@ -9,19 +9,19 @@ pub struct Sides<T> {
     pub b: T,
 }
 
-/// What a change comes to.
+/// The verdict on a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// None, or none that counts.
+    /// No change, or none that counts.
     #[default]
     Same,
-    /// For the better.
+    /// Better.
     Better,
-    /// For the worse.
+    /// Worse.
     Worse,
-    /// It may be chance: what there is cannot tell.
+    /// Possibly chance: there is too little evidence.
     Undecided,
-    /// One side proves what a verified plan of the other refutes.
+    /// One side has a proof that a verified plan of the other refutes.
     Contradiction,
 }
 

@@ -1,4 +1,4 @@
-//! Cells: a planner on a workload under one set of parameters, limits and seed. Its first repetition stands for it.
+//! Cells: a planner on a workload under one set of parameters, limits and seed. Its first repetition represents it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,108 +17,108 @@ use crate::frame::names;
 use crate::record::{Lane, Status};
 
 table! {
-    /// What a report knows of a cell: its first repetition, the best bound, the times of all repetitions. Texts that many
-    /// cells share are there once.
+    /// A cell in a report: its first repetition, the best bound, the times of all repetitions. Strings that many cells
+    /// share are stored once.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct CellRow as "" {
-        /// Digest of what makes the cell.
+        /// Digest of everything that defines the cell.
         pub cell: Arc<str>,
         /// Workload key.
         pub workload: Arc<str>,
-        /// The number of the workload, in the order of their keys.
+        /// The index of the workload, in the order of the keys.
         pub workload_number: usize,
         /// Digest of the instance.
         pub instance: Arc<str>,
         /// Planner key.
         pub planner: Arc<str>,
-        /// Where the planner stands in [`Cells::planners`].
+        /// The index of the planner in [`Cells::planners`].
         pub planner_number: usize,
         /// Parameters as a JSON object.
         pub parameters: Arc<str>,
-        /// The suite that asked for it, or empty.
+        /// The suite that contains it, or empty.
         pub suite: Arc<str>,
         /// The machine's fingerprint.
         pub machine_host: Arc<str>,
-        /// What went wrong, in one line; empty where nothing did.
+        /// What went wrong, in one line; empty if nothing did.
         pub reason: Arc<str>,
-        /// How the row's own bound was had.
+        /// The evidence for the row's own bound.
         pub bound_evidence: Evidence,
         /// Digest of the plan.
         pub plan: Option<Arc<str>>,
         /// Why the run stopped.
         pub stop: Option<Stop>,
-        /// How it ended.
+        /// How the run ended.
         pub status: Status,
         /// Whether its times may be ranked.
         pub lane: Lane,
-        /// Seed of the run's random numbers.
+        /// Seed of the run.
         pub seed: u64,
-        /// Wall limit, nanoseconds.
+        /// Wall limit in nanoseconds.
         pub wall_limit_ns: Option<u64>,
-        /// Memory limit, bytes.
+        /// Memory limit in bytes.
         pub memory_limit_bytes: Option<u64>,
-        /// Capacity that was asked for, bytes.
+        /// The given capacity in bytes.
         pub target_bytes: Option<u64>,
         /// Number of buffers.
         pub buffers: u64,
-        /// Height of the best verified plan, bytes.
+        /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
-        /// Load, bytes.
+        /// Load in bytes.
         pub load: u64,
-        /// The best bound that the run itself proved, bytes.
+        /// The best bound that the run itself proved, in bytes.
         pub bound: u64,
-        /// The best bound that anybody proved for plans like this one, bytes.
+        /// The best bound that any run proved for plans like this one, in bytes.
         pub best_bound: u64,
-        /// `(height - best_bound) / best_bound`; none for cells that were asked for a capacity.
+        /// `(height - best_bound) / best_bound`; `None` for cells with a given capacity.
         pub gap: Option<f64>,
         /// Hand-overs that the plan uses.
         pub hand_overs: u64,
-        /// Random legal orders of the graph in which the plan was run.
+        /// The number of random legal orders of the graph in which the plan was run.
         pub orders_run: Option<u64>,
-        /// In how many of them two live buffers overlapped.
+        /// The number of these orders in which two live buffers overlapped.
         pub orders_failed: Option<u64>,
-        /// The least memory that any legal order of the graph needs, as proved, bytes.
+        /// The proven minimum of memory over all legal orders of the graph, in bytes.
         pub order_bound: Option<u64>,
-        /// Median of the first repetition's samples (the lower of two middles), nanoseconds.
+        /// Median of the first repetition's samples (the lower of two middles) in nanoseconds.
         pub median_ns: Option<u64>,
-        /// Median of all samples that were taken alone, nanoseconds.
+        /// Median of all samples that were taken alone, in nanoseconds.
         pub time_ns: Option<f64>,
-        /// Most resident memory of the child, bytes.
+        /// The most resident memory of the child in bytes.
         pub peak_rss_bytes: Option<u64>,
     }
 }
 
 impl CellRow {
-    /// `(height - load) / load`, where there is a height.
+    /// `(height - load) / load`, if there is a height.
     #[must_use]
     pub fn fragmentation(&self) -> Option<f64> {
         let (height, load) = (self.height?, self.load);
         Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
     }
 
-    /// Whether the wall limit ended the run: its time is the limit's.
+    /// Whether the wall limit ended the run, so that its time only reflects the limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.stop == Some(Stop::Deadline)
     }
 }
 
-/// The cells of a store, by workload in a given order, then by planner, parameters, seed and time limit: what
-/// leaderboards, gaps, profiles and pairs are queries over.
+/// The cells of a store, by workload in a given order, then by planner, parameters, seed and time limit. Leaderboards,
+/// gaps, profiles and pairs are queries over them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Cells {
-    /// The columns of [`CellRow`], and those that queries need beside.
+    /// The columns of [`CellRow`], and further columns for queries.
     pub(super) frame: DataFrame,
     /// The planners with their parameters, by label.
     pub planners: Vec<Planner>,
-    /// How many rows, of all repetitions, there are of each planner (its number) and status.
+    /// The number of rows, over all repetitions, for each planner (by index) and status.
     pub statuses: BTreeMap<(usize, Status), u64>,
 }
 
 impl Tables {
-    /// A row for each cell, as its first repetition is, with what follows from all rows.
+    /// One row per cell, from its first repetition, with values derived from all rows.
     fn cell_frame(&self) -> LazyFrame {
         let is_first = col("repetition").eq(col("repetition").min().over([col("cell")]).expect("a column"));
         let first = rows::with_gap(rows::with_best_bound(self.rows.clone()))
@@ -146,13 +146,13 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read.
+    /// Errors of the store when its rows are read.
     pub fn cells(&self, by_key: impl Fn(&str, &str) -> Ordering) -> Result<Cells, StoreError> {
         let Planners { planners, statuses, variants } = self.planners()?;
         let first = collect(self.cell_frame())?;
         let workloads = numbered_workloads(&first, by_key)?;
         let variant = ["planner", "parameters", "wall_limit_ns"].map(col);
-        // A cell without a time limit is one of the variant without one.
+        // A cell without a time limit belongs to the variant without one.
         let of_variant = JoinArgs { nulls_equal: true, ..JoinArgs::new(JoinType::Inner) };
         let order = ["workload_number", "planner", "parameters", "seed", "wall_limit_ns", "cell"];
         let cells = first
@@ -165,7 +165,7 @@ impl Tables {
     }
 }
 
-/// The keys of the workloads with their numbers in the order of `by_key`.
+/// The keys of the workloads with their indices in the order of `by_key`.
 fn numbered_workloads(
     cells: &DataFrame,
     by_key: impl Fn(&str, &str) -> Ordering,
@@ -185,13 +185,13 @@ impl Cells {
     ///
     /// # Errors
     ///
-    /// Of a row that lacks a value, or has an unknown status; so of all queries over cells.
+    /// If a row lacks a value or has an unknown status. The same holds for all queries over cells.
     pub fn rows(&self) -> Result<Vec<CellRow>, StoreError> {
         read(self.frame.clone().lazy())
     }
 
-    /// The cells that were asked for the lowest height. `answer_gap` is the gap, or null if the run failed, even if it left a
-    /// plan behind before that.
+    /// The cells without a given capacity. `answer_gap` is the gap, or null if the run failed, even if it left a plan
+    /// before it failed.
     pub(super) fn free(&self) -> LazyFrame {
         let gap = when(rows::is(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
         self.frame

@@ -1,4 +1,4 @@
-//! The columns that SQL sees, with their units and meanings: the one list of them.
+//! The single list of the columns that SQL sees, with their units and meanings.
 
 /// A column of a table of [`Tables`](super::Tables).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct ColumnDoc {
     pub name: &'static str,
     /// `bytes`, `ns`, `count`, `share`, `text`, `true/false`, ...
     pub unit: &'static str,
-    /// What it says.
+    /// The meaning of its values.
     pub meaning: &'static str,
 }
 
@@ -29,7 +29,7 @@ const fn schedule(name: &'static str, unit: &'static str, meaning: &'static str)
     ColumnDoc { table: "schedules", name, unit, meaning }
 }
 
-/// All columns, by table. Integers have a sign, so that differences may be negative; one past 2^63 - 1 is null.
+/// All columns, by table. Integers are signed, so that differences may be negative; a value past 2^63 - 1 is null.
 pub const COLUMNS: &[ColumnDoc] = &[
     row("workload", "text", "Workload key: chainer/alexnet/train/b32"),
     row("workload_group", "text", "First two parts of the key: chainer/alexnet"),
@@ -253,7 +253,7 @@ pub(super) fn of(table: &str) -> impl Iterator<Item = &'static ColumnDoc> {
     COLUMNS.iter().filter(move |column| column.table == table)
 }
 
-/// The unit of a column; columns of one name have one unit in all tables.
+/// The unit of a column; columns with the same name have the same unit in all tables.
 pub(super) fn unit_of(name: &str) -> &'static str {
     COLUMNS.iter().find(|column| column.name == name).map_or("", |column| column.unit)
 }

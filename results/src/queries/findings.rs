@@ -1,5 +1,5 @@
-//! The audit as queries: they find the instances, workloads and cells whose rows do not agree; what is wrong with them
-//! is then said by [`audit`](crate::audit::audit), from these rows alone.
+//! The audit as queries: they find the instances, workloads and cells whose rows disagree.
+//! [`audit`](crate::audit::audit) then describes the problems, from these rows alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::frame::names;
 use crate::record::{Record, Status};
 
 table! {
-    /// A row with a plan that the store keeps.
+    /// A row whose plan the store keeps.
     #[derive(Clone, Debug)]
     struct KeptPlan as "" {
         instance: Arc<str>,
@@ -27,11 +27,11 @@ table! {
 }
 
 impl Tables {
-    /// Everything wrong with the rows, refutations first, as [`audit`] finds it.
+    /// All problems in the rows, refutations first, as [`audit`] finds them.
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read.
+    /// Errors of the store when its rows are read.
     pub fn audit(&self) -> Result<Vec<Finding>, StoreError> {
         let instances = [self.refuted(), self.false_rows(), self.unlike("instance", "buffers")];
         let loads = [self.unlike("instance", "load"), self.unlike("instance", "relaxed_load")];
@@ -48,12 +48,12 @@ impl Tables {
         Ok(audit(&self.records_of(&cells)?))
     }
 
-    /// Verifies every stored plan again, in the store's folder, and compares its height with its row's. Instances and plans
-    /// that rows name and that cannot be read are findings, each once.
+    /// Verifies every stored plan in the store's folder again, and compares its height with its row's. Each unreadable
+    /// instance or plan that rows name is one finding.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] where the folder itself cannot be read.
+    /// [`StoreError`] if the folder itself cannot be read.
     pub fn audit_plans(&self, dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let dir = dir.as_ref();
         std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
@@ -70,7 +70,7 @@ impl Tables {
         Ok(findings)
     }
 
-    /// The rows of the cells that a frame has.
+    /// The rows of the cells in a frame.
     pub(super) fn records_of(&self, cells: &DataFrame) -> Result<Vec<Record>, StoreError> {
         if cells.height() == 0 {
             return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Tables {
         crate::frame::from_frame(collect(self.rows.clone().filter(is_one))?)
     }
 
-    /// Instances with a bound above the height of a verified plan in its scope, or said to be infeasible.
+    /// Instances that are claimed infeasible, or with a bound above the height of a verified plan in its scope.
     fn refuted(&self) -> LazyFrame {
         let is_any = || col("bound_scope").eq(lit(Scope::Any.name()));
         let lowest = when(is_any()).then(col("lowest_any")).otherwise(col("lowest_plain"));
@@ -93,7 +93,7 @@ impl Tables {
             .select([col("instance")])
     }
 
-    /// Instances with a row that says that it is false, or contradicts itself.
+    /// Instances with a row whose status reports a false result, or that contradicts itself.
     fn false_rows(&self) -> LazyFrame {
         let is = |status: Status| col("status").eq(lit(status.name()));
         let height = || col("height");
@@ -109,7 +109,7 @@ impl Tables {
         self.rows.clone().filter(any).select([col("instance")])
     }
 
-    /// Subjects whose rows have several values of a field.
+    /// Subjects whose rows have different values of a field.
     fn unlike(&self, subject: &str, field: &str) -> LazyFrame {
         let values = self.rows.clone().group_by([col(subject)]).agg([col(field).n_unique().alias("values")]);
         values.filter(col("values").gt(lit(1_u32))).select([col(subject)])

@@ -1,5 +1,4 @@
-//! Gaps by workload, by group of workloads, and by planner. Cells that were asked for a capacity have none and do not
-//! count.
+//! Gaps by workload, by group of workloads, and by planner. Cells with a given capacity have no gap and do not count.
 
 use polars::prelude::*;
 
@@ -11,19 +10,19 @@ use crate::record::Status;
 use crate::statistics::ShiftedMean;
 
 table! {
-    /// What a planner came to on a workload: its first cell there.
+    /// The result of a planner on a workload, from its first cell there.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct Gap as "" {
-        /// The workload's number.
+        /// The index of the workload.
         pub workload_number: usize,
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// How it ended.
+        /// How the run ended.
         pub status: Status,
-        /// Height of the plan, bytes.
+        /// Height of the plan in bytes.
         pub height: Option<u64>,
-        /// The gap, where there is an answer.
+        /// The gap, if there is an answer.
         pub answer_gap: Option<f64>,
     }
 }
@@ -35,11 +34,11 @@ table! {
     pub struct GroupGaps as "" {
         /// The first two parts of the workloads' keys.
         pub workload_group: String,
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// Its cells there.
+        /// The number of its cells in the group.
         pub cells: usize,
-        /// The gaps of those with an answer, in the order of the cells.
+        /// The gaps of the cells with an answer, in the order of the cells.
         pub gaps: Vec<f64>,
     }
 }
@@ -49,11 +48,11 @@ table! {
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct PlannerGaps as "" {
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// Its cells.
+        /// The number of its cells.
         pub cells: usize,
-        /// The workloads of those with an answer, in the order of the cells.
+        /// The workloads of the cells with an answer, in the order of the cells.
         pub workloads: Vec<String>,
         /// Their gaps.
         pub gaps: Vec<f64>,
@@ -61,7 +60,7 @@ table! {
 }
 
 impl GroupGaps {
-    /// The geometric mean, shifted by [`GAP_SHIFT`]; cells without an answer are its failures.
+    /// The geometric mean, shifted by [`GAP_SHIFT`]; cells without an answer count as failures.
     #[must_use]
     pub fn mean(&self) -> ShiftedMean {
         mean_of(&self.gaps, self.cells, GAP_SHIFT)
@@ -69,11 +68,11 @@ impl GroupGaps {
 }
 
 impl Cells {
-    /// The gap of each planner on each workload that it ran on, by workload.
+    /// The gap of each planner on each of its workloads, by workload.
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`]; so of all that follow.
+    /// Like [`Cells::rows`], as for all functions below.
     pub fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         let first = ["status", "height", "answer_gap"].map(|name| col(name).first());
         let by = ["workload_number", "planner_number"];

@@ -1,4 +1,4 @@
-//! How planners grow: what each needed on each workload of a family, all seeds of the run together.
+//! The growth of planners: the costs of each workload of a family, over all seeds of the run.
 
 use planlab_dsa::Stop;
 use polars::prelude::*;
@@ -9,17 +9,17 @@ use crate::fields::Field as _;
 use crate::record::{Lane, Record, Status};
 use crate::scale::{Curve, ScalePoint, assemble};
 
-/// What a point is of.
+/// The columns that identify a point.
 const POINT: [&str; 3] = ["workload", "planner", "parameters"];
 
 impl Tables {
-    /// The curves of all planners over all families that have two sizes or more, by family and planner. Cells that were
-    /// asked for a capacity are another question and do not count; of a workload that was run under several limits the
-    /// longest counts, of several builds the latest.
+    /// The curves of all planners over all families with at least two sizes, by family and planner. Cells with a given
+    /// capacity do not count. If a workload was run under several limits, the longest counts; with several builds, the
+    /// latest.
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read.
+    /// Errors of the store when its rows are read.
     pub fn curves(&self) -> Result<Vec<Curve>, StoreError> {
         let points = small(self.points().map_err(refused)?)?;
         let labels = points.text("planner")?.into_iter().zip(points.text("parameters")?);
@@ -27,11 +27,11 @@ impl Tables {
         Ok(assemble(labels.zip(ScalePoint::read(&points, "")?)))
     }
 
-    /// Tables of rows that are in memory.
+    /// Tables of rows in memory.
     ///
     /// # Errors
     ///
-    /// Whatever polars refuses; nothing is known that it would.
+    /// Errors of polars; none are known to occur.
     pub fn of_records(records: &[Record]) -> Result<Self, StoreError> {
         let rows = crate::frame::to_frame(records).map_err(refused)?.lazy();
         Ok(Self { rows, replays: DataFrame::empty().lazy(), schedules: DataFrame::empty().lazy() })
@@ -62,7 +62,7 @@ impl Tables {
         let join = |points: LazyFrame, other| {
             points.join(other, POINT.map(col), POINT.map(col), JoinArgs::new(JoinType::Left))
         };
-        // What some seeds needed says nothing of those that came to no end.
+        // Figures of some seeds say nothing about seeds without an answer.
         let answered = |value: Expr| when(rows::is(Status::is_answer)).then(value).otherwise(lit(NULL));
         let over_load = col("middle_height") / col("load").cast(DataType::Float64);
         let over_load = when(col("load").gt(lit(0_u64))).then(over_load).otherwise(lit(NULL));
@@ -71,7 +71,7 @@ impl Tables {
         Ok(join(join(points, times), heights).with_columns(derived))
     }
 
-    /// The rows that count, of workloads whose key says their size.
+    /// The rows that count, of workloads whose key states their size.
     fn counted(&self) -> PolarsResult<LazyFrame> {
         let build = ["workload", "planner", "parameters", "limit", "seed"].map(col);
         let is_plain = col("parameters").eq(lit("")).or(col("parameters").eq(lit("null")));

@@ -1,5 +1,5 @@
-//! The height of each planner on each workload, and that of planners beside one of them. Cells that were asked for a
-//! capacity do not count.
+//! The height of each planner on each workload, and pairs of heights of two planners. Cells with a given capacity do
+//! not count.
 
 use polars::prelude::*;
 
@@ -13,40 +13,40 @@ table! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct Height as "" {
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// The workload's number.
+        /// The index of the workload.
         pub workload_number: usize,
-        /// The lower median over its cells (seeds) with an answer, bytes; none where no cell has one.
+        /// The lower median over its cells (seeds) with an answer, in bytes; `None` if no cell has one.
         pub height: Option<u64>,
     }
 }
 
 table! {
-    /// The heights of a planner on the workloads that another one has a height for, too; bytes.
+    /// The heights of a planner on the workloads for which a second planner also has a height, in bytes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct HeightPairs as "" {
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// Its heights, by workload; none is 0.
+        /// Its heights, by workload; never 0.
         pub own: Vec<u64>,
-        /// Those of the other.
+        /// The heights of the second planner.
         pub other: Vec<u64>,
     }
 }
 
 impl Cells {
-    /// The heights of all planners on the workloads that they ran on, by planner and workload.
+    /// The heights of all planners on their workloads, by planner and workload.
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`]; so of all that follow.
+    /// Like [`Cells::rows`], as for all functions below.
     pub fn heights(&self) -> Result<Vec<Height>, StoreError> {
         read(heights(self.free()))
     }
 
-    /// Every planner that hands no memory over against the one of this number, by planner.
+    /// Compares every planner without hand-overs with the one of this index, by planner.
     pub fn against(&self, reference: usize) -> Result<Vec<HeightPairs>, StoreError> {
         let is_reference = || col("planner_number").eq(lit(reference as u64));
         let own = heights(self.free().filter(col("is_in_place").not())).filter(col("height").gt(lit(0_u64)));
@@ -63,7 +63,7 @@ impl Cells {
     }
 }
 
-/// A row for each planner and workload of these cells.
+/// One row per planner and workload of these cells.
 pub(super) fn heights(cells: LazyFrame) -> LazyFrame {
     let by = ["planner_number", "workload_number"];
     let answers = col("height").filter(rows::is(Status::is_answer)).drop_nulls();

@@ -1,5 +1,4 @@
-//! Leaderboards: what each planner achieved over its cells. Cells that were asked for a capacity are another question
-//! and do not count.
+//! Leaderboards: the results of each planner over its cells. Cells with a given capacity do not count.
 
 use polars::prelude::*;
 
@@ -9,64 +8,64 @@ use crate::fields::{Field as _, table};
 use crate::record::Status;
 use crate::statistics::{ShiftedMean, shifted_geometric_mean};
 
-/// 1 % keeps gaps of 0 from ruling a geometric mean.
+/// A shift of 1 % prevents gaps of 0 from dominating a geometric mean.
 pub const GAP_SHIFT: f64 = 0.01;
 /// 1 ms, in nanoseconds.
 const TIME_SHIFT: f64 = 1e6;
 
 table! {
-    /// What a planner achieved over some cells.
+    /// The results of a planner over some cells.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct Leader as "" {
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// Workloads that it ran on.
+        /// The number of its workloads.
         pub workloads: usize,
-        /// Its cells.
+        /// The number of its cells.
         pub cells: usize,
-        /// Those with an answer.
+        /// The cells with an answer.
         pub answers: usize,
-        /// Those at the best bound that anybody proved.
+        /// The cells at the best bound that any planner proved.
         pub optimal: usize,
-        /// Those that the planner itself proved optimal.
+        /// The cells that the planner itself proved optimal.
         pub proved: usize,
-        /// Those in which it broke its contract.
+        /// The cells in which it broke its contract.
         pub failures: usize,
         /// Gaps of the cells with an answer, in the order of the cells.
         pub gaps: Vec<f64>,
-        /// Times of the cells that ran alone and have an answer, nanoseconds, in the same order.
+        /// Times of the cells that ran alone and have an answer, in nanoseconds, in the same order.
         pub times: Vec<f64>,
     }
 }
 
 impl Leader {
-    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`]; cells without a gap are its failures.
+    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`]; cells without a gap count as failures.
     #[must_use]
     pub fn mean_gap(&self) -> ShiftedMean {
         mean_of(&self.gaps, self.cells, GAP_SHIFT)
     }
 
-    /// The geometric mean of the times, shifted by 1 ms; cells without a time are its failures.
+    /// The geometric mean of the times, shifted by 1 ms; cells without a time count as failures.
     #[must_use]
     pub fn mean_time(&self) -> ShiftedMean {
         mean_of(&self.times, self.cells, TIME_SHIFT)
     }
 }
 
-/// The shifted mean of the values that some of the cells have.
+/// The shifted mean of these values; the other cells count as failures.
 pub(super) fn mean_of(values: &[f64], cells: usize, shift: f64) -> ShiftedMean {
     let missing = std::iter::repeat_n(None, cells.saturating_sub(values.len()));
     shifted_geometric_mean(values.iter().copied().map(Some).chain(missing), shift)
 }
 
-/// What a leaderboard is of: a suite, or the workloads of one route in it.
+/// The subject of a leaderboard: a suite, or the workloads of one route in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Board {
     /// The suite, or empty.
     pub suite: String,
-    /// The first segment of the workloads' keys, where the board is of those alone.
+    /// The first segment of the workloads' keys, if the board covers only those.
     pub route: Option<String>,
 }
 
@@ -74,26 +73,25 @@ pub struct Board {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Leaders {
-    /// By planner.
+    /// All planners.
     pub all: Vec<Leader>,
-    /// Of the planners that ran on all common workloads, over these alone.
+    /// The planners that ran on all common workloads, over these alone.
     pub common: Vec<Leader>,
-    /// Workloads on which all planners ran that ran on at least half of them.
+    /// The number of common workloads: those on which every planner with at least half of all workloads ran.
     pub common_workloads: usize,
 }
 
 impl Cells {
-    /// Every planner over all its cells, by planner.
+    /// Each planner over all its cells, by planner.
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`]; so of all that follow.
+    /// Like [`Cells::rows`], as for all functions below.
     pub fn leaders(&self) -> Result<Vec<Leader>, StoreError> {
         read(leaders(self.free()))
     }
 
-    /// The boards that there are cells for, by suite: one of the suite, and where it has workloads of several routes one
-    /// of each.
+    /// The boards with cells, by suite: one for the suite, and one for each route if its workloads have several.
     pub fn boards(&self) -> Result<Vec<(Board, Leaders)>, StoreError> {
         let by = ["suite", "route"];
         let known = self.free().with_columns([route()]).group_by(by.map(col)).agg([]);
@@ -155,7 +153,7 @@ fn lines(cells: LazyFrame) -> Result<Leaders, StoreError> {
     Ok(Leaders { all: read(leaders(cells))?, common, common_workloads: numbers.len() })
 }
 
-/// The numbers of the common workloads.
+/// The indices of the common workloads.
 fn common(cells: LazyFrame) -> LazyFrame {
     let ran = cells.group_by([col("planner_number"), col("workload_number")]).agg([]);
     let own = len().over([col("planner_number")]).expect("a column");

@@ -1,4 +1,4 @@
-//! All rows in the order of their cells, for a table of them.
+//! Lists all rows in the order of their cells.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::frame::names;
 use crate::record::{Lane, Record, Status};
 
 table! {
-    /// What differs between the rows of a cell.
+    /// The values that differ between the rows of a cell.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct ListedRow as "" {
-        /// The number of its cell.
+        /// The index of its cell.
         pub number: u32,
-        /// From 0.
+        /// The repetition, from 0.
         pub repetition: u32,
-        /// How it ended.
+        /// How the run ended.
         pub status: Status,
         /// Whether its times may be ranked.
         pub lane: Lane,
-        /// Height of the best verified plan, bytes.
+        /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
-        /// Median of the samples (the lower of two middles), nanoseconds.
+        /// Median of the samples (the lower of two middles) in nanoseconds.
         pub median_ns: Option<u64>,
-        /// Most resident memory of the child, bytes.
+        /// The most resident memory of the child in bytes.
         pub peak_rss_bytes: Option<u64>,
         /// Hand-overs that the plan uses.
         pub hand_overs: u64,
@@ -38,9 +38,9 @@ table! {
         pub exit_code: Option<i32>,
         /// Signal that ended the child.
         pub signal: Option<i32>,
-        /// How the row's bound was had.
+        /// The evidence for the row's bound.
         pub bound_evidence: Evidence,
-        /// What went wrong, in one line; empty where nothing did.
+        /// What went wrong, in one line; empty if nothing did.
         pub reason: Arc<str>,
         /// Digest of the plan.
         pub plan: Option<Arc<str>>,
@@ -56,7 +56,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read.
+    /// Errors of the store when its rows are read.
     pub fn listing(&self, cells: &Cells) -> Result<Listing, StoreError> {
         let numbers = cells.frame.clone().lazy().select([col("cell"), col("number")]);
         let listing = self
@@ -73,7 +73,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// As [`Tables::listing`].
+    /// Like [`Tables::listing`].
     pub fn first_records(&self, cells: &[&str]) -> Result<Vec<Record>, StoreError> {
         let cells = Series::new("cell".into(), cells);
         let cells = DataFrame::new(cells.len(), vec![cells.into_column()]).map_err(refused)?;
@@ -85,23 +85,23 @@ impl Tables {
 }
 
 impl Listing {
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.height()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.height() == 0
     }
 
-    /// So many of the rows from one on.
+    /// `count` rows, starting at index `from`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::BadFile`] where a row has no known status or lane.
+    /// [`StoreError::BadFile`] if a row has an unknown status or lane.
     pub fn rows(&self, from: usize, count: usize) -> Result<Vec<ListedRow>, StoreError> {
         let rows = self.0.slice(i64::try_from(from).unwrap_or(i64::MAX), count);
         read(rows.lazy())

@@ -1,6 +1,7 @@
-//! Questions to a store: its rows as lazy frames, and the tables of a report as queries over them.
+//! Queries over a store: its rows as lazy frames, and the tables of a report as queries over them.
 //!
-//! [`Tables`] are what SQL sees; [`COLUMNS`] says what each column means. The other modules are one table or check each.
+//! SQL sees the tables of [`Tables`]; [`COLUMNS`] gives the meaning of each column. Each other module is one table or
+//! check.
 
 mod cells;
 mod columns;
@@ -38,7 +39,7 @@ pub use profiles::Profile;
 pub use sql::{Answer, Cell};
 pub use summary::{Failure, Limits};
 
-/// The tables of a store. Nothing but the keys of its rows is read before a query asks for it.
+/// The tables of a store. Opening reads only the keys of the rows; a query reads the rest when it needs it.
 #[derive(Clone)]
 pub struct Tables {
     rows: LazyFrame,
@@ -53,11 +54,11 @@ impl std::fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// The tables of the store in a folder; a writer may be at work.
+    /// Opens the tables of the store in a folder; a writer may be active.
     ///
     /// # Errors
     ///
-    /// As [`read_records`](crate::read_records), [`read_rows`](crate::replay::read_rows) and
+    /// Like [`read_records`](crate::read_records), [`read_rows`](crate::replay::read_rows) and
     /// [`read_schedules`](crate::schedule::read_schedules).
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
@@ -67,7 +68,7 @@ impl Tables {
 
 /// The rows of a query.
 fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
-    // polars panics on some queries that make no sense.
+    // polars panics on some invalid queries.
     let rows = files::caught(std::panic::AssertUnwindSafe(|| query.collect()));
     match rows {
         Ok(rows) => rows.map_err(refused),
@@ -91,7 +92,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("polars cannot answer this: {text}")
 }
 
-/// What polars refused; an error of the store that lies below is that error.
+/// Converts an error of polars; an error of the store inside it is returned as such.
 fn refused(error: PolarsError) -> StoreError {
     match error {
         PolarsError::Context { error, .. } => refused(*error),

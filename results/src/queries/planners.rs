@@ -1,4 +1,4 @@
-//! Planners as reports name them: with their parameters, and with their time limit where that made a difference.
+//! Names planners for reports: with their parameters, and with their time limit if it made a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,41 +16,41 @@ use crate::record::{Status, planner_label};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Planner {
-    /// What it is called.
+    /// Its name in reports.
     pub label: String,
-    /// Whether some plan of it hands memory over in place, so that it may lie below the load.
+    /// Whether any of its plans uses a hand-over, so that its height may lie below the load.
     pub is_in_place: bool,
 }
 
 table! {
-    /// A planner under its parameters and time limit.
+    /// A planner with its parameters and time limit.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Variant as "" {
         /// Planner key.
         pub planner: String,
         /// Parameters as a JSON object.
         pub parameters: String,
-        /// Wall limit, nanoseconds.
+        /// Wall limit in nanoseconds.
         pub wall_limit_ns: Option<u64>,
     }
 }
 
 /// The planners of a store.
 pub(super) struct Planners {
-    /// By label.
+    /// The planners, by label.
     pub(super) planners: Vec<Planner>,
-    /// How many rows of each (its number) end with a status.
+    /// The number of rows for each planner (by index) and status.
     pub(super) statuses: BTreeMap<(usize, Status), u64>,
     /// Each variant with `planner_number` and `is_in_place`.
     pub(super) variants: DataFrame,
 }
 
 impl Tables {
-    /// How many rows there are of each variant and status.
+    /// The number of rows for each variant and status.
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read; so of all that follow.
+    /// Errors of the store when its rows are read, as for all functions below.
     pub fn statuses(&self) -> Result<Vec<(Variant, Status, u64)>, StoreError> {
         let by = [col("planner"), col("parameters"), col("wall_limit_ns"), col("status")];
         let counts = self.rows.clone().group_by_stable(by).agg([len().cast(DataType::UInt64).alias("rows")]);
@@ -59,8 +59,8 @@ impl Tables {
         Ok(counted.zip(table.u64("rows")?).map(|((variant, status), rows)| (variant, status, rows)).collect())
     }
 
-    /// Planners that ran into a limit somewhere, and had several limits on one workload: their cells under different
-    /// limits are different planners.
+    /// Planners that ran into a limit on some workload and had several limits on one workload. Their cells under
+    /// different limits count as different planners.
     fn limit_bound(&self) -> Result<BTreeSet<String>, StoreError> {
         let stopped = |stop: Stop| col("stop").eq(lit(stop.name())).fill_null(lit(false));
         let is_cut = col("status").eq(lit(Status::Timeout.name()));
@@ -76,7 +76,7 @@ impl Tables {
         Ok(small(limits)?.text("planner")?.into_iter().collect())
     }
 
-    /// The variants that some plan of which hands memory over in place.
+    /// The variants with at least one plan that uses a hand-over.
     fn in_place(&self) -> Result<Vec<Variant>, StoreError> {
         let by = [col("planner"), col("parameters"), col("wall_limit_ns")];
         read(self.rows.clone().filter(col("hand_overs").gt(lit(0_u64))).group_by(by).agg([]))

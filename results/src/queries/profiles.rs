@@ -1,5 +1,4 @@
-//! Performance profiles of heights. Cells that were asked for a capacity do not count, nor do planners that hand memory
-//! over in place.
+//! Performance profiles of heights. Cells with a given capacity do not count, nor do planners with hand-overs.
 //!
 //! # References
 //!
@@ -15,13 +14,13 @@ use crate::fields::table;
 use crate::statistics::count;
 
 table! {
-    /// For each factor, the share of the workloads that a planner ran on, on which its height is within that factor of the
-    /// lowest that any planner had there.
+    /// For each factor: the share of a planner's workloads on which its height is within that factor of the lowest
+    /// height of any planner.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Profile as "" {
-        /// The planner's number.
+        /// The index of the planner.
         pub planner_number: usize,
-        /// Height over the lowest height of the workload, ascending; workloads without an answer are left out.
+        /// Height divided by the lowest height of the workload, ascending; workloads without an answer are left out.
         pub ratios: Vec<f64>,
         /// The number of workloads, answered or not.
         pub total: usize,
@@ -29,7 +28,7 @@ table! {
 }
 
 impl Profile {
-    /// The share of workloads with a ratio of at most `factor`.
+    /// The share of workloads whose ratio is at most `factor`.
     #[must_use]
     pub fn at(&self, factor: f64) -> f64 {
         if self.total == 0 {
@@ -40,15 +39,15 @@ impl Profile {
 }
 
 impl Cells {
-    /// The profiles of the planners that ran on at least half as many workloads as any, by planner.
+    /// The profiles, by planner, of the planners that ran on at least half as many workloads as the busiest one.
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`].
+    /// Like [`Cells::rows`].
     pub fn profiles(&self) -> Result<Vec<Profile>, StoreError> {
         let real = |bytes: Expr| bytes.cast(DataType::Float64);
         let least = col("height").min().over([col("workload_number")]).expect("a column");
-        // Heights of 0 are equal to each other.
+        // Heights of 0 have the ratio 1.
         let is_least = col("height").eq(col("least"));
         let ratio = when(is_least).then(lit(1.0)).otherwise(real(col("height")) / real(col("least")));
         let profiles = heights(self.free().filter(col("is_in_place").not()))

@@ -11,11 +11,11 @@ use crate::frame::replays_to_frame;
 use crate::replay::{ReplayRow, read_rows};
 use crate::statistics::{median, real};
 
-/// The table `replays` of SQL; without rows where the store has none.
+/// The table `replays` of SQL; empty if the store has no replays.
 ///
 /// # Errors
 ///
-/// As [`read_rows`].
+/// Like [`read_rows`].
 pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
     let rows = read_rows(dir)?;
     let times: Float64Chunked = rows.iter().map(time_ns).collect();
@@ -30,7 +30,7 @@ pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
     Ok(rows.select(known.collect::<Vec<_>>()))
 }
 
-/// The median of the propagations; those of a sample share its time.
+/// The median time of a propagation; the propagations of a sample share its time evenly.
 fn time_ns(row: &ReplayRow) -> Option<f64> {
     let times = row.performance.samples.iter().filter(|sample| sample.propagations > 0);
     let times: Vec<f64> = times.map(|sample| real(sample.wall_ns) / f64::from(sample.propagations)).collect();

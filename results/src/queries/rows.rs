@@ -1,11 +1,11 @@
-//! What tables need of rows beside their fields: the best bound that anybody proved, the gap to it, times.
+//! Columns that tables add to the rows: the best bound that any planner proved, the gap to it, times.
 
 use polars::prelude::*;
 
 use super::columns;
 use crate::record::Status;
 
-/// The table `rows` of SQL. What a query does not ask for is not computed.
+/// The table `rows` of SQL. Columns that a query does not use are not computed.
 pub(super) fn table(rows: LazyFrame) -> LazyFrame {
     let known = columns::of("rows").map(|column| signed(column.name));
     with_gap(with_best_bound(rows)).with_columns(small()).select(known.collect::<Vec<_>>())
@@ -33,14 +33,14 @@ pub(super) fn instances(rows: LazyFrame) -> LazyFrame {
         .select(known.collect::<Vec<_>>())
 }
 
-/// A column; numbers that are not negative with a sign, so that a difference in SQL may be below 0. A seed is no number
-/// to reckon with, and may need all its bits.
+/// A column with unsigned numbers made signed, so that a difference in SQL may be negative. A seed is not used in
+/// calculations and may need all its bits, so it stays unsigned.
 pub(super) fn signed(name: &str) -> Expr {
     let is_number = matches!(columns::unit_of(name), "bytes" | "ns" | "count");
     if is_number { col(name).cast(DataType::Int64) } else { col(name) }
 }
 
-/// Columns that follow from one row alone.
+/// Columns computed from one row alone.
 fn small() -> Vec<Expr> {
     vec![
         is(Status::is_answer).alias("is_answer"),
@@ -63,7 +63,7 @@ pub(super) fn is(statuses: fn(Status) -> bool) -> Expr {
     names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
 }
 
-/// The lower middle of the lists of a column, as in [`Record::median_ns`](crate::Record::median_ns); null of an empty one.
+/// The lower median of each list of a column, as in [`Record::median_ns`](crate::Record::median_ns); null if empty.
 pub(super) fn lower_middle(lists: &str) -> Expr {
     let lists = || col(lists).list();
     let middle = (lists().len().cast(DataType::Int64) + lit(1_i64)).floor_div(lit(2_i64)) - lit(1_i64);
@@ -76,24 +76,24 @@ pub(super) fn workload_group() -> Expr {
     parts.fill_null(col("workload")).alias("workload_group")
 }
 
-/// `(height - base) / base`, 0 for a base of 0, as `planlab_dsa::gap` has it.
+/// `(height - base) / base`, or 0 for a base of 0, as in `planlab_dsa::gap`.
 pub(super) fn excess(height: Expr, base: Expr) -> Expr {
     let real = |bytes: &Expr| bytes.clone().cast(DataType::Float64);
     let share = (real(&height) - real(&base)) / real(&base);
-    // A row without a height has no share, of a base of 0 neither.
+    // A row without a height has no share, even with a base of 0.
     when(base.eq(lit(0_u64)).and(height.is_not_null())).then(lit(0.0)).otherwise(share)
 }
 
-/// Adds `gap`, which cells that were asked for a capacity do not have.
+/// Adds `gap`; null for cells with a given capacity.
 pub(super) fn with_gap(rows: LazyFrame) -> LazyFrame {
     let gap = excess(col("height"), col("best_bound"));
     let gap = when(col("target_bytes").is_null()).then(gap).otherwise(lit(NULL));
     rows.with_columns([gap.alias("gap")])
 }
 
-/// Adds what all rows of an instance say: `lowest_any` and `lowest_plain`, the lowest heights of all plans and of those
-/// without a hand-over; `bound_any` and `bound_plain`, the highest bounds on these; `best_bound`, that of plans like the
-/// row's. A bound above a verified height in its scope is refuted and does not count.
+/// Adds values over all rows of an instance. `lowest_any` and `lowest_plain` are the lowest heights of all plans and of
+/// those without a hand-over; `bound_any` and `bound_plain` are the highest bounds on these. `best_bound` is the bound
+/// for plans like the row's. A bound above a verified height in its scope is refuted and does not count.
 pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
     let is_plain = || col("hand_overs").eq(lit(0_u64));
     let is_any = || col("bound_scope").eq(lit("any"));

@@ -12,30 +12,30 @@ use crate::journal::Row as _;
 use crate::record::Record;
 use crate::{StoreError, frame, journal, shards, store};
 
-/// What makes a row: of rows with equal values here the latest counts.
+/// The columns that identify a row: among rows with equal values the latest counts.
 const KEY: [&str; 2] = ["cell", "repetition"];
 
-/// The rows of a store as it was when they were opened.
+/// The rows of a store at the time they were opened.
 struct Rows {
-    /// The columns of all rows.
+    /// The columns of the rows.
     schema: SchemaRef,
     shards: Vec<PathBuf>,
-    /// What no shard has yet.
+    /// Rows that are not in any shard yet.
     tail: DataFrame,
-    /// Of each row of the shards and the tail its number among those that count, if it does; `None` where all do, in the
-    /// order in which they are there.
+    /// For each row of the shards and the tail, its position among the rows that count, or null if it does not count.
+    /// `None` if all rows count, in their existing order.
     numbers: Option<UInt32Chunked>,
 }
 
-/// The latest row of each cell and repetition, in the order of their first appearance, as a lazy frame with the columns
-/// of [`frame::to_frame`].
+/// The latest row of each cell and repetition, in the order of their first appearance. The result is a lazy frame with
+/// the columns of [`frame::to_frame`].
 ///
 /// # Errors
 ///
-/// As [`read_records`](crate::read_records).
+/// Like [`read_records`](crate::read_records).
 pub(super) fn rows(dir: &Path) -> Result<LazyFrame, StoreError> {
     store::require_store(dir)?;
-    // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
+    // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
     let tail = journal::read::<Record>(&dir.join(Record::JOURNAL))?.rows;
     let tail = frame::to_frame(&tail).map_err(super::refused)?;
     let shards = shards::list::<Record>(dir)?;
@@ -47,7 +47,7 @@ pub(super) fn rows(dir: &Path) -> Result<LazyFrame, StoreError> {
 
 impl Rows {
     fn number(&self) -> Result<Option<UInt32Chunked>, StoreError> {
-        // A shard holds a row once.
+        // A shard contains a row only once.
         if self.shards.len() + usize::from(self.tail.height() > 0) < 2 && self.tail.height() == 0 {
             return Ok(None);
         }
@@ -55,13 +55,13 @@ impl Rows {
         numbers(&keys).map_err(super::refused)
     }
 
-    /// Some columns of the rows that count and that the predicate keeps.
+    /// Some columns of the rows that count and that satisfy the predicate.
     fn read(&self, names: &[&str], predicate: Option<&Expr>) -> Result<DataFrame, StoreError> {
         let fields = names.iter().map(|name| self.schema.try_get_field(name));
         let schema: Schema = fields.collect::<PolarsResult<_>>().map_err(super::refused)?;
         let (mut all, mut start) = (None, 0);
         for path in &self.shards {
-            // One that is gone meanwhile has no rows.
+            // A shard that has disappeared meanwhile has no rows.
             let Some(bytes) = shards::content(path)? else { continue };
             let rows = frame::decode_columns::<Record>(path, bytes, &schema)?;
             self.append(&mut all, rows, &mut start, predicate).map_err(super::refused)?;
@@ -105,16 +105,17 @@ impl Rows {
     }
 }
 
-/// The column of a row's number while rows are read.
+/// The column with a row's position while rows are read.
 const NUMBER: &str = "planlab.number";
 
 /// Cell and repetition.
 type Key<'k> = (Option<&'k str>, Option<u32>);
 
-/// The numbers of the rows that count, in the order in which the cells first came; `None` where all do, in their order.
+/// The positions of the rows that count, in the order in which the cells first appeared; `None` if all count, in their
+/// existing order.
 fn numbers(keys: &DataFrame) -> PolarsResult<Option<UInt32Chunked>> {
     let (cells, repetitions) = (keys.column(KEY[0])?.str()?, keys.column(KEY[1])?.u32()?);
-    // Of each key its number, and where its last row is.
+    // For each key: its position, and the index of its last row.
     let mut latest: FxHashMap<Key<'_>, (u32, usize)> = FxHashMap::default();
     let mut next = 0;
     for (at, key) in cells.iter().zip(repetitions.iter()).enumerate() {
@@ -140,12 +141,12 @@ impl AnonymousScan for Rows {
     fn scan(&self, wanted: AnonymousScanArgs) -> PolarsResult<DataFrame> {
         let names: Vec<&str> = match &wanted.with_columns {
             Some(names) if !names.is_empty() => names.iter().map(PlSmallStr::as_str).collect(),
-            // A query that counts rows needs a column to count.
+            // A query that counts rows needs at least one column.
             Some(_) => vec![KEY[1]],
             None => self.schema.iter_names().map(PlSmallStr::as_str).collect(),
         };
         let rows = self.read(&names, wanted.predicate.as_ref());
-        // The error keeps its type inside one of the system.
+        // Inside an I/O error the store's error keeps its type.
         let rows = rows.map_err(|error| PolarsError::from(io::Error::other(error)))?;
         Ok(wanted.n_rows.map_or(rows.clone(), |n| rows.head(Some(n))))
     }

@@ -10,11 +10,11 @@ use crate::StoreError;
 use crate::frame::schedules_to_frame;
 use crate::schedule::read_schedules;
 
-/// The table `schedules` of SQL; without rows where the store has none.
+/// The table `schedules` of SQL; empty if the store has no schedules.
 ///
 /// # Errors
 ///
-/// As [`read_schedules`].
+/// Like [`read_schedules`].
 pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
     let frame = schedules_to_frame(&read_schedules(dir)?).map_err(refused)?;
     let known = columns::of("schedules").map(|column| signed(column.name));

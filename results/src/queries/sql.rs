@@ -1,4 +1,4 @@
-//! Questions in SQL.
+//! Answers queries in SQL.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -9,56 +9,55 @@ use polars::sql::SQLContext;
 use super::{COLUMNS, Tables, collect, panic_text, refused, rows};
 use crate::{StoreError, columns};
 
-/// Bytes of a question; a longer one was not typed by anybody.
+/// The largest length of a query in bytes; nobody types more.
 const LONGEST: usize = 10_000;
 
-/// Bytes of stack for a question: polars goes down into each of its parts, and the longest has some thousand.
+/// Stack for a query in bytes: polars recurses into each of its parts, and the longest query has thousands.
 const STACK: usize = 1 << 30;
 
-/// Statements that polars would carry out on the tables in memory, so that nothing came of them.
+/// Statements that polars would execute on the tables in memory, without any effect on the store.
 const CHANGES: [&str; 4] = ["create", "delete", "drop", "truncate"];
 
-/// What a question comes to.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The columns' names.
     pub columns: Vec<String>,
-    /// A value for each column.
+    /// The rows; each has one value per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A value of an answer.
+/// One value of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// None.
+    /// No value.
     Null,
     /// True or false.
     Bool(bool),
     /// A whole number.
     Integer(i128),
-    /// Any other number; may be endless.
+    /// Any other number; may be infinite.
     Real(f64),
     /// A text.
     Text(String),
-    /// Several values.
+    /// A list of values.
     List(Vec<Self>),
 }
 
 impl Tables {
-    /// Answers a question in the SQL of polars: `SELECT planner, avg(gap) FROM rows GROUP BY planner`. The tables are
-    /// `rows`, `replays`, `schedules` and `instances`; [`COLUMNS`] are their columns.
+    /// Answers a query in the SQL of polars: `SELECT planner, avg(gap) FROM rows GROUP BY planner`. The tables are
+    /// `rows`, `replays`, `schedules` and `instances`; [`COLUMNS`] lists their columns.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Query`] for what is no question to these tables, and whatever the store refuses when its rows are
-    /// read.
+    /// [`StoreError::Query`] for an invalid query, and errors of the store when its rows are read.
     pub fn query(&self, sql: &str) -> Result<Answer, StoreError> {
         refuse(sql).map_err(|reason| StoreError::Query { reason })?;
         let answer = || columns::caught(AssertUnwindSafe(|| self.answer(sql)));
         let answered = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("query".to_owned()).stack_size(STACK);
             let thread = thread.spawn_scoped(scope, answer).map_err(|error| error.to_string())?;
-            // polars panics on some SQL that it does not know.
+            // polars panics on some unknown SQL.
             thread.join().and_then(|answered| answered).map_err(|panic| panic_text(panic.as_ref()))
         });
         let answered = answered.map_err(|reason| StoreError::Query { reason })?;
@@ -82,7 +81,7 @@ impl Tables {
     }
 }
 
-/// What cannot be a question, and why.
+/// Rejects what cannot be a query, with the reason.
 fn refuse(sql: &str) -> Result<(), String> {
     if sql.len() > LONGEST {
         return Err(format!("the question has {} bytes; {LONGEST} are the most", sql.len()));
@@ -94,7 +93,7 @@ fn refuse(sql: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a question, and what there is instead; without what polars says of its own insides.
+/// Describes the problem of a query and suggests alternatives, without the internals of polars.
 fn with_hint(reason: &str) -> String {
     let insides = ["\n\nResolved plan until failure", "; valid columns:", ":\nInsert("];
     let end = insides.iter().filter_map(|part| reason.find(part)).min().unwrap_or(reason.len());

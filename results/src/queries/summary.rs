@@ -1,4 +1,4 @@
-//! What all rows come to: how many of which status, on which machines, under which limits.
+//! A summary of all rows: their statuses, machines and limits.
 
 use std::collections::BTreeSet;
 
@@ -10,53 +10,53 @@ use crate::fields::{Field as _, table};
 use crate::frame::names;
 use crate::record::{Provenance, Status};
 
-/// A limit of time, nanoseconds, and one of memory, bytes.
+/// A time limit in nanoseconds, and a memory limit in bytes.
 pub type Limits = (Option<u64>, Option<u64>);
 
 table! {
-    /// Rows that failed in one way on one workload.
+    /// Rows that failed in the same way on one workload.
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct Failure as "" {
         /// Planner key.
         pub planner: String,
-        /// How they ended.
+        /// The status of the rows.
         pub status: Status,
         /// What went wrong.
         pub reason: String,
         /// The workload's key.
         pub workload: String,
-        /// How many there are.
+        /// The number of rows.
         pub rows: u64,
-        /// Exit code of the first.
+        /// Exit code of the first row.
         pub exit_code: Option<i32>,
-        /// Signal that ended the first.
+        /// Signal that ended the first row.
         pub signal: Option<i32>,
-        /// The last of what the first wrote to stderr.
+        /// The end of the first row's stderr.
         pub stderr_tail: String,
     }
 }
 
 impl Tables {
-    /// The suites that asked for rows.
+    /// The suites of the rows.
     ///
     /// # Errors
     ///
-    /// Whatever the store refuses when its rows are read; so of all that follow.
+    /// Errors of the store when its rows are read, as for all functions below.
     pub fn suites(&self) -> Result<BTreeSet<String>, StoreError> {
         let suites = small(self.rows.clone().group_by([col("suite")]).agg([]))?;
         Ok(suites.text("suite")?.into_iter().filter(|suite| !suite.is_empty()).collect())
     }
 
-    /// The limits that rows had.
+    /// The limits of the rows.
     pub fn limits(&self) -> Result<BTreeSet<Limits>, StoreError> {
         let by = [col("wall_limit_ns"), col("memory_limit_bytes")];
         let limits = small(self.rows.clone().group_by(by).agg([]))?;
         Ok(limits.opt_u64("wall_limit_ns")?.into_iter().zip(limits.opt_u64("memory_limit_bytes")?).collect())
     }
 
-    /// The machines and builds that rows were made on (with their highest load average), what enforced their limits, and how
-    /// many rows there are of each.
+    /// The machines and builds of the rows, each with its highest load average, the mechanism that enforced the limits,
+    /// and the number of rows.
     pub fn machines(&self) -> Result<Vec<(Provenance, String, u64)>, StoreError> {
         let load = "machine_load_average_milli";
         let fields = names::<Provenance>().into_iter().filter(|name| name != load);
@@ -68,8 +68,8 @@ impl Tables {
         Ok(machines.zip(table.u64("rows")?).map(|((machine, by), rows)| (machine, by, rows)).collect())
     }
 
-    /// Rows of planners that crashed, were killed, ran out of memory or gave a false answer, those of one planner,
-    /// status, reason and workload together.
+    /// Rows of planners that crashed, were killed, ran out of memory or gave a false answer, grouped by planner,
+    /// status, reason and workload.
     pub fn failures(&self) -> Result<Vec<Failure>, StoreError> {
         let order = ["parameters", "seed", "wall_limit_ns", "cell", "repetition"];
         let failed = self.rows.clone().filter(rows::is(Status::is_failure));
@@ -81,7 +81,7 @@ impl Tables {
         read(failed.group_by_stable(by).agg(values))
     }
 
-    /// A digest of all rows, the same in whatever order and files they are.
+    /// A digest of all rows, independent of their order and files.
     pub fn digest(&self) -> Result<String, StoreError> {
         let keys = collect(self.rows.clone().select([col("cell"), col("repetition")]))?;
         let order = order_of(&keys).map_err(refused)?;
@@ -89,7 +89,7 @@ impl Tables {
         let mut bytes = Vec::new();
         let mut parts = String::new();
         for (name, dtype) in schema.iter() {
-            // A list has as many texts as values, and its length beside.
+            // A list contributes its length and one text per value.
             let texts = match dtype {
                 DataType::List(_) => col(name.clone())
                     .list()
@@ -111,7 +111,7 @@ impl Tables {
     }
 }
 
-/// The numbers of the rows by cell and repetition.
+/// The positions of the rows, sorted by cell and repetition.
 fn order_of(keys: &DataFrame) -> PolarsResult<IdxCa> {
     let (cells, repetitions) = (keys.column("cell")?.str()?, keys.column("repetition")?.u32()?);
     let mut rows: Vec<_> = cells.iter().zip(repetitions.iter()).zip(0..).collect();

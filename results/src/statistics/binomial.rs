@@ -1,9 +1,8 @@
-//! How often chance alone has so many successes.
+//! The probability of a number of successes by chance alone.
 
 use super::count;
 
-/// The probability of at least `least` successes in `trials` independent trials that succeed with probability
-/// `share` each.
+/// The probability of at least `least` successes in `trials` independent trials, each with success probability `share`.
 ///
 /// ```
 /// use planlab_results::statistics::binomial_tail;
@@ -17,7 +16,7 @@ pub fn binomial_tail(trials: usize, least: usize, share: f64) -> f64 {
     if least > trials || share <= 0.0 {
         return 0.0;
     }
-    // By logarithms: the powers of a small share leave the range of numbers.
+    // Logarithms avoid underflow of the powers of a small share.
     let (hit, miss) = (share.ln(), (-share).ln_1p());
     let (mut choices, mut sum) = (0.0, 0.0);
     for successes in 0..=trials {

@@ -1,4 +1,4 @@
-//! How a time grows with the size: a straight line through the logarithms.
+//! Fits the growth of a value with the size: a straight line through the logarithms.
 
 use super::summary::Interval;
 use super::{count, student_quantile};
@@ -8,14 +8,14 @@ use super::{count, student_quantile};
 pub struct PowerFit {
     /// The slope of the line.
     pub exponent: f64,
-    /// Where the slope lies with 95 % confidence, if the logarithms stray from the line as normal values do; `None`
+    /// The 95 % confidence interval of the slope, assuming normal deviations of the logarithms from the line. `None`
     /// for two points, which always lie on a line.
     pub exponent_interval: Option<Interval>,
     /// The value at size 1.
     pub factor: f64,
     /// The share of the variance that the line explains, 0 to 1.
     pub r_squared: f64,
-    /// How many points it was fitted to.
+    /// The number of fitted points.
     pub points: usize,
 }
 
@@ -27,8 +27,8 @@ impl PowerFit {
     }
 }
 
-/// Fits a power law to points `(size, value)` by least squares on the logarithms. Points that are not
-/// positive are left out; `None` unless two different sizes remain.
+/// Fits a power law to points `(size, value)` by least squares on the logarithms. Points that are not positive are
+/// ignored; `None` unless two different sizes remain.
 #[must_use]
 pub fn fit_power(points: &[(f64, f64)]) -> Option<PowerFit> {
     let logs: Vec<(f64, f64)> =
@@ -49,7 +49,7 @@ pub fn fit_power(points: &[(f64, f64)]) -> Option<PowerFit> {
     Some(PowerFit { exponent, exponent_interval, factor, r_squared, points: logs.len() })
 }
 
-/// By the sum of the squares that the line leaves.
+/// The interval from `left`, the sum of the squared residuals.
 fn slope_interval(slope: f64, left: f64, xx: f64, points: usize) -> Option<Interval> {
     let freedom = points.checked_sub(2).filter(|&freedom| freedom > 0)?;
     let reach = student_quantile(0.025, freedom) * (left / count(freedom) / xx).sqrt();
@@ -77,7 +77,7 @@ mod tests {
         assert!((fit.exponent - 1.5).abs() < 1e-12, "{fit:?}");
         assert!((fit.factor - (-0.5_f64).exp()).abs() < 1e-12, "{fit:?}");
         assert!((fit.r_squared - 0.75).abs() < 1e-12, "{fit:?}");
-        // What is left is 1.5, of one degree of freedom: the error of the slope is sqrt(1.5 / 2).
+        // The residual sum is 1.5, with one degree of freedom: the error of the slope is sqrt(1.5 / 2).
         let interval = fit.exponent_interval.expect("three points");
         assert!((interval.high - 1.5 - 12.7062 * 0.75_f64.sqrt()).abs() < 1e-3, "{interval:?}");
         assert!((interval.low + interval.high - 3.0).abs() < 1e-9, "{interval:?}");

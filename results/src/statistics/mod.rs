@@ -1,6 +1,6 @@
 //! Statistics of planners over instances.
 //!
-//! A value that is missing (`None`) is a failure: it is counted, never left out silently.
+//! A missing value (`None`) is a failure: it is always counted, never silently ignored.
 
 mod binomial;
 mod fit;

@@ -1,4 +1,4 @@
-//! Whether one planner is better than another on the same instances.
+//! Tests whether one planner is better than another on the same instances.
 //!
 //! # References
 //!
@@ -16,18 +16,18 @@ pub struct Wilcoxon {
     pub positive: f64,
     /// The sum of the ranks of negative differences.
     pub negative: f64,
-    /// How many differences are not 0.
+    /// The number of nonzero differences.
     pub pairs: usize,
-    /// Two-sided probability of sums at least so unequal if neither side were better.
+    /// Two-sided probability of sums at least this unequal if neither side is better.
     pub p: f64,
 }
 
-/// Past so many pairs the distribution is taken to be normal.
+/// Above this many pairs the normal approximation is used.
 const EXACT: usize = 50;
 
-/// Tests paired differences (`a - b` for each instance). Differences of 0 are left out, equal ones share
-/// the mean of their ranks. Exact up to 50 pairs, ties included; then by the normal distribution with
-/// corrections for ties and continuity.
+/// Tests paired differences (`a - b` for each instance). Differences of 0 are ignored; equal ones share the mean of
+/// their ranks. Exact up to 50 pairs, ties included; beyond that, the normal distribution with corrections for ties and
+/// continuity.
 #[must_use]
 pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
@@ -53,7 +53,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// The share of all choices of signs whose smaller sum is at most `least`.
+/// The share of all choices of signs for which the smaller sum is at most `least`.
 fn exact(doubled: &[usize], least: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     let mut share = vec![0.0; total + 1];
@@ -70,13 +70,13 @@ fn exact(doubled: &[usize], least: usize) -> f64 {
 
 fn normal(doubled: &[usize], least: usize) -> f64 {
     let mean = count(doubled.iter().sum::<usize>()) / 4.0;
-    // The variance of a sum of independent signs: a quarter of the squared ranks; ties are in the ranks.
+    // The variance of a sum of independent signs: a quarter of the squared ranks, which already include ties.
     let variance = doubled.iter().map(|&rank| (count(rank) / 2.0).powi(2)).sum::<f64>() / 4.0;
     let z = (mean - count(least) / 2.0 - 0.5).max(0.0) / variance.sqrt();
     erfc(z / std::f64::consts::SQRT_2).min(1.0)
 }
 
-/// The complementary error function for `x >= 0`: its series below 2, its continued fraction above.
+/// The complementary error function for `x >= 0`: a series below 2, a continued fraction above.
 fn erfc(x: f64) -> f64 {
     if x < 2.0 {
         let (mut term, mut sum) = (x, x);
@@ -91,7 +91,7 @@ fn erfc(x: f64) -> f64 {
     (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / fraction
 }
 
-/// Holm's adjusted probabilities, in the order given: reject those below the level of the whole family.
+/// Holm's adjusted probabilities, in the given order: reject those below the level of the whole family.
 #[must_use]
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();

@@ -1,4 +1,4 @@
-//! Student's distribution: how far a mean of few values strays by chance.
+//! Student's distribution: the deviation of a mean of few values by chance.
 //!
 //! # References
 //!
@@ -7,12 +7,13 @@
 
 use super::count;
 
-/// More degrees of freedom change no digit that is shown.
+/// More degrees of freedom do not change any displayed digit.
 const MOST: usize = 400;
 
-/// How many standard errors are exceeded with probability `tail` on one side, by so many degrees of freedom.
+/// The number of standard errors that is exceeded with probability `tail` on one side, with `freedom` degrees of
+/// freedom.
 ///
-/// `tail` lies between 0 and one half; `freedom` is taken as 1 where it is 0.
+/// `tail` lies between 0 and one half; a `freedom` of 0 counts as 1.
 ///
 /// ```
 /// use planlab_results::statistics::student_quantile;

@@ -1,24 +1,23 @@
-//! One number for many: means, medians, penalised averages, intervals.
+//! Summarises many numbers in one: means, medians, penalised averages, intervals.
 
 use super::{binomial_tail, count};
 
-/// A shifted geometric mean, with what it says nothing of beside it.
+/// A shifted geometric mean, with the number of values that it lacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShiftedMean {
-    /// `exp(mean(ln(v + shift))) - shift`; `None` where there is no value.
+    /// `exp(mean(ln(v + shift))) - shift`; `None` without values.
     pub mean: Option<f64>,
     /// The shift, in the unit of the values.
     pub shift: f64,
-    /// How many values there were.
+    /// The number of values.
     pub count: usize,
-    /// How many were missing.
+    /// The number of missing values.
     pub failures: usize,
 }
 
-/// The geometric mean of `v + shift`, less `shift`: the shift keeps values near 0 from ruling it.
+/// The geometric mean of `v + shift`, less `shift`: the shift prevents values near 0 from dominating.
 ///
-/// Values below `-shift` have no logarithm; they count as `-shift` would, up to the smallest positive
-/// number.
+/// Values below `-shift` have no logarithm; they count as `-shift` plus the smallest positive number.
 ///
 /// ```
 /// use planlab_results::statistics::shifted_geometric_mean;
@@ -38,18 +37,18 @@ pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shi
         }
     }
     let mean = (there > 0).then(|| (sum / count(there)).exp() - shift);
-    // Logarithm and power leave a rounding error where every value is 0.
+    // Logarithm and power leave a rounding error if every value is 0.
     let mean = mean.map(|mean| if mean.abs() < shift * 1e-12 { 0.0 } else { mean });
     ShiftedMean { mean, shift, count: there, failures }
 }
 
-/// The median; of an even number of values, the mean of the two in the middle.
+/// The median; for an even number of values, the mean of the two in the middle.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     median_of(&mut values.to_vec())
 }
 
-/// The median of values whose order may be changed.
+/// The median; may reorder the values.
 fn median_of(values: &mut [f64]) -> Option<f64> {
     let at = values.len() / 2;
     if values.is_empty() {
@@ -62,7 +61,7 @@ fn median_of(values: &mut [f64]) -> Option<f64> {
     Some(lower.unwrap_or(upper).midpoint(upper))
 }
 
-/// An interval with a level of confidence.
+/// An interval with a confidence level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Its lower end.
@@ -71,9 +70,9 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// An interval between two of the values that holds the median of what they were drawn from with a probability of `level`
-/// or more, whatever their distribution: the narrowest that is as far from both ends. `None` where there are too few values;
-/// for a `level` of 0.95 fewer than 6.
+/// An interval between two of the values that contains the median of their distribution with probability at least
+/// `level`, for any distribution. It is the narrowest one with equal distance from both ends. `None` if there are too
+/// few values: fewer than 6 for a `level` of 0.95.
 ///
 /// ```
 /// use planlab_results::statistics::median_interval;
@@ -90,16 +89,16 @@ pub struct Interval {
 pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    // The median lies below the value of a rank only if all values from there on are above the median.
+    // The median lies below the value of a rank only if all values from that rank on exceed the median.
     let misses = |rank: usize| 2.0 * binomial_tail(sorted.len(), sorted.len() - rank, 0.5);
     let rank = (0..sorted.len().div_ceil(2)).take_while(|&rank| misses(rank) <= 1.0 - level).last()?;
     Some(Interval { low: sorted[rank], high: sorted[sorted.len() - 1 - rank] })
 }
 
-/// The percentile bootstrap interval of `statistic` over instances: resampled with replacement from a
-/// generator seeded by `seed`, so the same input gives the same interval. `None` without values.
+/// The percentile bootstrap interval of `statistic` over instances, resampled with replacement. A generator seeded by
+/// `seed` makes equal input give equal intervals. `None` without values.
 ///
-/// `level` is the confidence, 0.95 say.
+/// `level` is the confidence, such as 0.95.
 #[must_use]
 pub fn bootstrap(
     values: &[f64],
@@ -120,9 +119,9 @@ pub fn bootstrap(
     Some(middle_part(results.collect(), level))
 }
 
-/// The percentile bootstrap interval of `median(b) / median(a)`, where samples come in groups (those of one process,
-/// say): groups are drawn with replacement, then samples within each. What differs between groups is thus part of
-/// the interval. The same input gives the same interval. `None` where a side has no sample.
+/// The percentile bootstrap interval of `median(b) / median(a)`, for samples in groups (those of one process, say).
+/// Groups are drawn with replacement, then samples within each, so that the interval includes differences between
+/// groups. Equal input gives equal intervals. `None` if a side has no sample.
 #[must_use]
 pub fn bootstrap_ratio(
     a: &[Vec<f64>],
@@ -139,7 +138,7 @@ pub fn bootstrap_ratio(
     let mut sample = Vec::new();
     let mut one = |side: &[Vec<f64>]| {
         sample.clear();
-        // Groups may be empty: then the draw is made again.
+        // Groups may be empty: then draw again.
         while sample.is_empty() {
             for _ in side {
                 let group = &side[random.below(side.len())];
@@ -155,14 +154,14 @@ pub fn bootstrap_ratio(
     Some(middle_part(results.collect(), level))
 }
 
-/// The interval in the middle of these results that holds the share `level` of them.
+/// The middle interval of these results that contains the share `level` of them.
 fn middle_part(mut results: Vec<f64>, level: f64) -> Interval {
     results.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - level) / 2.0;
     Interval { low: quantile(&results, tail), high: quantile(&results, 1.0 - tail) }
 }
 
-/// The quantile of sorted values, linear between neighbours.
+/// The quantile of sorted values, interpolated linearly.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the slice's indices")]
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
@@ -172,7 +171,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (at - at.floor())
 }
 
-/// SplitMix64: enough for resampling, and the same on every machine.
+/// SplitMix64: good enough for resampling, and equal on every machine.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn intervals_of_medians_have_the_ranks_of_the_tables() {
-        // The ranks, from 1, of 95 % in published tables of the sign test.
+        // The ranks, from 1, for 95 % in published tables of the sign test.
         for (count, lower) in [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (25, 8), (40, 14)]
         {
             let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();

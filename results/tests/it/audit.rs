@@ -1,4 +1,4 @@
-//! The audit finds what no single row can show.
+//! The audit finds problems that no single row can show.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use planlab_results::audit::{Finding, audit};
 use planlab_results::queries::Tables;
 use planlab_results::{Record, Status, StoreError};
 
-/// What is wrong with the plans that a folder keeps for these rows.
+/// The problems with the plans that a folder keeps for these rows.
 fn audit_plans(dir: &Path, rows: &[Record]) -> Result<Vec<Finding>, StoreError> {
     Tables::of_records(rows)?.audit_plans(dir)
 }
 
-/// A row of one instance that says nothing false.
+/// A row of one instance without a false result.
 fn row(planner: &str, height: u64, bound: u64) -> Record {
     let mut row = common::row(&format!("cell-{planner}"), 0);
     row.planner = planner.to_owned();
@@ -89,7 +89,7 @@ fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
     assert_eq!(audit(&[claim(None), claim(Some(200))]), []);
     let findings = audit(&[claim(None), row("a", 120, 100)]);
     assert!(matches!(&findings[..], [Finding::Refuted { status: Status::Infeasible, .. }]), "{findings:?}");
-    // That one is about the capacity that was asked for.
+    // This claim is about the given capacity.
     assert_eq!(audit(&[claim(Some(99)), row("a", 120, 100)]), []);
 }
 

@@ -1,4 +1,4 @@
-//! Leaderboards, gaps, heights and profiles: of a store against loops over its cells, and of a few cells by hand.
+//! Compares leaderboards, gaps, heights and profiles with loops over a store's cells, and with results by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn cell(planner: &str, workload: &str, height: u64) -> Record {
     }
 }
 
-/// What a planner has on each workload, where it was not asked for a capacity.
+/// The results of each planner on each workload, without a given capacity.
 type Field<'c> = BTreeMap<usize, BTreeMap<usize, Vec<&'c CellRow>>>;
 
 fn field<'c>(cells: impl Iterator<Item = &'c CellRow>) -> Field<'c> {
@@ -62,7 +62,7 @@ fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>) {
     assert_eq!(leader.times, cells.iter().filter_map(|cell| cell.time_ns).collect::<Vec<_>>());
 }
 
-/// Workloads on which all ran that ran on half of them.
+/// Workloads on which every planner with at least half of them ran.
 fn common(field: &Field<'_>) -> BTreeSet<usize> {
     let all: BTreeSet<usize> = field.values().flat_map(BTreeMap::keys).copied().collect();
     let broad: Vec<_> = field.values().filter(|own| 2 * own.len() >= all.len()).collect();

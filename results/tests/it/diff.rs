@@ -1,4 +1,4 @@
-//! What a diff finds and what it does not: planted changes, equal sides, sides that cannot be compared.
+//! Tests what a diff finds and what it ignores: planted changes, equal sides, sides that cannot be compared.
 
 use crate::common::row;
 use planlab_dsa::{Scope, Stop};
@@ -11,7 +11,7 @@ const PLANNERS: [&str; 4] = ["best-fit", "bump", "first-fit/size", "greedy-by-si
 struct Draw(u64);
 
 impl Draw {
-    /// Between 0 and 1.
+    /// A number between 0 and 1.
     fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -20,20 +20,20 @@ impl Draw {
         f64::from(u32::try_from((word ^ (word >> 31)) >> 32).expect("32 bits")) / f64::from(u32::MAX)
     }
 
-    /// Nearly normal, of deviation 1.
+    /// A nearly normal number with standard deviation 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 }
 
-/// How times stray on a machine that others use too.
+/// The spread of times on a shared machine.
 #[derive(Clone, Copy)]
 struct Noise {
-    /// Of samples of one process.
+    /// Spread of samples within one process.
     sample: f64,
-    /// Of processes.
+    /// Spread between processes.
     process: f64,
-    /// One of so many samples takes half as long again.
+    /// One of this many samples takes half as long again.
     outlier: f64,
 }
 
@@ -49,7 +49,7 @@ fn cell(planner: &str, workload: usize) -> Record {
     record
 }
 
-/// Rows of all planners on so many workloads, each so often; times of one planner are multiplied.
+/// Rows of all planners on this many workloads with this many repetitions; times of one planner are multiplied.
 fn side(seed: u64, (workloads, repetitions): (usize, u32), noise: Noise, slow: (&str, f64)) -> Vec<Record> {
     let mut draw = Draw(seed);
     let mut rows = Vec::new();
@@ -83,7 +83,7 @@ fn equal_sides_show_no_difference() {
     let none = ("", 1.0);
     for seed in 0..6 {
         for shape in [(40, 1), (10, 10)] {
-            // One process for each side shows nothing of how processes differ.
+            // With one process per side, differences between processes do not show.
             let noise = if shape.1 == 1 { Noise { process: 0.0, ..VM } } else { VM };
             let (a, b) = (side(seed, shape, noise, none), side(seed + 1000, shape, noise, none));
             let diff = diff(&a, &b);
@@ -130,12 +130,12 @@ fn single_cells_are_found_where_processes_are_repeated() {
     assert_eq!(found, [1, 2, 3].map(|n| format!("bump on synthetic/uniform/n{n}/s0")), "all three, no other");
 }
 
-/// A machine that others use too: each run takes longer or shorter by what came before it, by the load of a minute,
-/// which long runs feel more than short ones, and by chance of its own, which has no limit upwards.
+/// A shared machine. The time of a run depends on the runs before it, on the load of the minute, which affects long
+/// runs more than short ones, and on a random part without an upper limit.
 struct Machine {
     draw: Draw,
     drift: f64,
-    /// How much longer runs take in this burst, and how many more it lasts for.
+    /// The slowdown of runs in this burst, and its remaining number of runs.
     burst: (f64, u32),
     now_ns: u64,
 }
@@ -145,7 +145,7 @@ impl Machine {
         Self { draw: Draw(seed), drift: 0.0, burst: (1.0, 0), now_ns: 0 }
     }
 
-    /// Heavy-tailed: few draws are far out.
+    /// Heavy-tailed: few draws lie far out.
     fn tail(&mut self) -> f64 {
         let away = 0.1 + self.draw.share();
         self.draw.normal() / away.sqrt()
@@ -166,7 +166,7 @@ impl Machine {
         }
     }
 
-    /// The time of a run that takes so long on an idle machine, nanoseconds.
+    /// The time in nanoseconds of a run that takes `idle_ns` on an idle machine.
     fn time(&mut self, idle_ns: f64) -> u64 {
         self.step();
         let load = if idle_ns > 1e6 { self.burst.0 } else { 1.0 + (self.burst.0 - 1.0) / 20.0 };
@@ -192,7 +192,7 @@ fn turn(machine: &mut Machine, workload: usize, repetition: u32, slow: (&str, f6
     }
 }
 
-/// Both sides of a suite in turns, as `diff --interleave` measures them.
+/// Both sides of a suite in turns, as measured by `diff --interleave`.
 fn in_turns(seed: u64, slow: (&str, f64)) -> (Vec<Record>, Vec<Record>) {
     let (mut machine, mut a, mut b) = (Machine::new(seed), Vec::new(), Vec::new());
     for repetition in 0..5 {
@@ -210,7 +210,7 @@ fn in_turns(seed: u64, slow: (&str, f64)) -> (Vec<Record>, Vec<Record>) {
     (a, b)
 }
 
-/// Two benches of a suite, one after the other, each cell once.
+/// Two benches of a suite, one after the other, with each cell once.
 fn one_after_the_other(seed: u64, slow: (&str, f64)) -> (Vec<Record>, Vec<Record>) {
     let (mut machine, mut a, mut b) = (Machine::new(seed), Vec::new(), Vec::new());
     for (side, slow) in [(&mut a, ("", 1.0)), (&mut b, slow)] {
@@ -306,7 +306,7 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
     });
     assert_eq!(higher.changes[0].height_verdict, Verdict::Undecided);
     assert!(!higher.has_regression());
-    // A plan that was found in the last moment may be missed by chance, one from the first second may not.
+    // A plan found at the last moment may be missed by chance; one found in the first second may not.
     for (found, verdict) in [(9_000_000_000, Verdict::Undecided), (1_000_000, Verdict::Worse)] {
         let mut a = cell("lns", 1);
         a.trajectory = vec![Point { elapsed_ns: found, height: Some(1000), bound: 900 }];
@@ -314,7 +314,7 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
         let b = Record { status: Status::Timeout, height: None, ..a.clone() };
         assert_eq!(diff(&[a], &[b]).changes[0].status_verdict, verdict, "{found}");
     }
-    // Repetitions that lie apart are no chance.
+    // Repetitions that lie apart are not chance.
     let side = |height: u64| -> Vec<Record> {
         let cell = |repetition| Record {
             repetition,
@@ -327,14 +327,14 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
     assert_eq!(diff(&side(1000), &side(1009)).changes[0].height_verdict, Verdict::Worse);
     assert_eq!(diff(&side(1000), &side(1008)).changes[0].height_verdict, Verdict::Undecided);
     assert!(diff(&side(1000), &side(1009)).changes[0].time.is_none(), "the times are the limit's");
-    // Of sides that were measured one after the other, the machine may have cut one short.
+    // If the sides were measured one after the other, the machine may have cut one short.
     let later: Vec<Record> = side(1009).into_iter().map(|row| Record { started_ns: 9, ..row }).collect();
     assert_eq!(diff(&side(1000), &later).changes[0].height_verdict, Verdict::Undecided);
 }
 
 #[test]
 fn a_new_time_out_counts_where_the_other_side_was_well_below_the_limit() {
-    // The limit is 10 s. What has no answer is not repeated: side B has one row.
+    // The limit is 10 s. Cells without an answer are not repeated: side B has one row.
     let verdict = |seconds: &[u64], answered: usize| {
         let row = |(at, &seconds): (usize, &u64)| Record {
             repetition: u32::try_from(at).expect("few"),
@@ -397,14 +397,14 @@ fn a_proof_that_a_plan_of_the_other_side_refutes_is_a_contradiction() {
         diff(std::slice::from_ref(a), std::slice::from_ref(b)).contradictions().count()
     };
     assert_eq!(found(&b, &a), 1, "whichever side it is");
-    // A bound on plans without hand-overs says nothing of a plan with them; one on any plan does.
+    // A bound on plans without hand-overs does not apply to a plan with them; a bound on any plan does.
     let with_hand_overs = Record { hand_overs: 1, ..a };
     assert_eq!(found(&with_hand_overs, &b), 0);
     b.bound_scope = Scope::Any;
     assert_eq!(found(&with_hand_overs, &b), 1);
     let infeasible = one(|row| (row.status, row.height) = (Status::Infeasible, None));
     assert_eq!(infeasible.contradictions().count(), 1);
-    // Neither does a proof that no plan without hand-overs fits refute one with them.
+    // A proof that no plan without hand-overs fits does not refute a plan with them either.
     let mut no_plan = Record { status: Status::Infeasible, height: None, ..cell("best-fit", 1) };
     assert_eq!(found(&with_hand_overs, &no_plan), 0);
     no_plan.bound_scope = Scope::Any;

@@ -1,4 +1,4 @@
-//! Rows of frameworks: read, refused, merged, audited.
+//! Framework rows are read, refused, merged and audited.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use planlab_results::audit::{Finding, audit_ends, audit_frameworks};
 use planlab_results::framework::{FrameworkRow, read_frameworks};
 use planlab_results::{StoreError, merge};
 
-/// A line as the script writes it.
+/// A line in the format of the script.
 fn line(contender: &str, repetition: u32, started_ns: u64, digest: &str) -> String {
     format!(
         r#"{{"schema":1,"cell":"{contender}","repetition":{repetition},"framework":"torch-1.13.0a0","net":"resnet18",

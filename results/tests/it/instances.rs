@@ -1,4 +1,4 @@
-//! Instances, labels and plans come back from the store exactly as they went in.
+//! The store returns instances, labels and plans exactly as they were stored.
 #![cfg(feature = "parquet")]
 
 use planlab_dsa::{
@@ -11,7 +11,7 @@ fn range(start: u32, end: u32) -> LiveRange {
     LiveRange::new(start, end).expect("not empty")
 }
 
-/// An instance with one of everything.
+/// An instance with every feature.
 fn rich() -> (Instance, Labels) {
     let buffer = |size, start, end| Buffer::new(Bytes::new(size), range(start, end));
     let window = Some(Bytes::new(8)..Bytes::new(16));

@@ -1,4 +1,4 @@
-//! Stores, audits and diffs.
+//! Tests of stores, audits and diffs.
 
 mod audit;
 mod cells;

@@ -1,4 +1,5 @@
-//! SQL over a store: the questions of docs/QUERIES.md against figures computed from the rows, and SQL that is none.
+//! SQL over a store: compares the queries of docs/QUERIES.md with figures computed from the rows, and tries invalid
+//! SQL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::common::row;
 
-/// The question under a heading of docs/QUERIES.md.
+/// The query under a heading of docs/QUERIES.md.
 fn question(heading: &str) -> String {
     let page = include_str!("../../../docs/QUERIES.md");
     let section = page.split("\n## ").find(|section| section.starts_with(heading)).expect("the heading");
@@ -63,7 +64,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs().max(1.0)
 }
 
-/// The best proven bound for plans without and with hand-overs, and the lowest heights of the same, of an instance.
+/// The best proven bounds for plans without and with hand-overs, and their lowest heights, for one instance.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     plain: u64,
@@ -223,7 +224,7 @@ fn which_allocator_wastes_the_most() {
     }
 }
 
-/// The cells, the rows by status and the audit, against loops over the rows.
+/// Compares the cells, the rows by status and the audit with loops over the rows.
 #[test]
 fn tables_agree_with_loops_over_the_rows() {
     let (store, rows) = curated();
@@ -290,7 +291,7 @@ fn tables_agree_with_loops_over_the_rows() {
     assert!(!tables.curves().expect("curves").is_empty());
 }
 
-/// The queries of the audit load what is wrong and no other row: they must find what the loops find.
+/// The queries of the audit load only rows with problems; they must find the same as the loops.
 #[test]
 fn the_audit_of_a_store_is_that_of_its_rows() {
     let base = |cell: &str, height, bound| Record {
@@ -341,7 +342,7 @@ fn a_digest_knows_the_rows_and_not_their_order_or_files() {
     }
 }
 
-/// What a query sees of a store is what its reader sees: shards, the journal behind them, the latest of each row.
+/// A query sees the same rows as a reader: shards, the later journal, only the latest row of each key.
 #[test]
 fn the_latest_row_counts_wherever_it_is() {
     let folder = tempdir().expect("a folder");
@@ -362,7 +363,7 @@ fn the_latest_row_counts_wherever_it_is() {
     assert_eq!(self::answer(folder.path(), count).rows, [[Cell::Integer(2)]]);
 }
 
-/// A filter on rows must not reach below what is computed over all rows of an instance.
+/// A filter on rows must not affect values computed over all rows of an instance.
 #[test]
 fn a_bound_of_another_planner_counts_for_the_gap() {
     let folder = tempdir().expect("a folder");
@@ -419,7 +420,7 @@ fn what_is_no_question_is_an_error_that_says_so() {
         let error = tables.query(sql).expect_err(sql);
         assert!(matches!(error, StoreError::Query { .. }), "{sql}: {error}");
     }
-    // What is long is answered: no stack overflows.
+    // Long queries are answered without a stack overflow.
     for sql in [
         format!("SELECT 1{} AS n", "+1".repeat(1000)),
         format!("SELECT 1 AS n{}", " UNION ALL SELECT 1".repeat(40)),

@@ -1,4 +1,4 @@
-//! The curated records are read by every later version.
+//! Every later version can read the curated records.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
-/// Rows, replays, schedules and rows of frameworks of each folder.
+/// The numbers of rows, replays, schedules and framework rows in each folder.
 const RECORDS: [(&str, [usize; 4]); 9] = [
     ("2026-11-21-2-core-vm", [4757, 0, 0, 0]),
     ("2026-11-21-2-core-vm-exact", [1125, 0, 0, 0]),
@@ -26,7 +26,7 @@ fn curated() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("records")
 }
 
-/// A store of a folder of records: its tables as shards, its replays as the one file of earlier versions.
+/// A store made from a folder of records: its tables as shards, its replays as the single file of earlier versions.
 fn store_of(name: &str, store: &Path) {
     for folder in ["shards", "schedules"] {
         fs::create_dir_all(store.join(folder)).expect("makes folders");

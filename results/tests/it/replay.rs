@@ -1,4 +1,4 @@
-//! Rows of replays: they come back as they were, survive a crash, are merged and audited.
+//! Replay rows are returned unchanged, survive a crash, and can be merged and audited.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use planlab_results::audit::{Finding, audit_replays};
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayWriter, append_rows, read_rows};
 use planlab_results::{Provenance, Repair, Store, StoreError, merge, read_records, repair};
 
-/// A row with a value, or a hard one, in every column.
+/// A row with a value in every column, difficult ones included.
 fn row(cell: &str, repetition: u32) -> ReplayRow {
     let sample = Sample {
         propagations: 1,
@@ -57,7 +57,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
     }
 }
 
-/// The row with another end.
+/// The row with another status.
 fn ended(status: End, row: ReplayRow) -> ReplayRow {
     ReplayRow { performance: Performance { status, ..row.performance }, ..row }
 }
@@ -175,7 +175,7 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
     let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
     writer.append(&[row("a", 0), row("b", 0), row("c", 0)]).expect("appends");
     let text = fs::read_to_string(file(dir.path())).expect("reads");
-    // The last line is whole, so that it is no torn one.
+    // The last line is complete, so the damage is not a torn line.
     let damaged = text.replacen("\"cell\":\"c\"", "\"cell\":\"x\"", 1);
     fs::write(file(dir.path()), &damaged).expect("writes");
     assert!(matches!(read_rows(dir.path()), Err(StoreError::Corrupt { line: 3, .. })));
@@ -243,7 +243,7 @@ mod parquet {
 
     use super::*;
 
-    /// A store whose rows are in a shard, which is given too.
+    /// A store whose rows are in a shard; also returns the shard.
     fn compacted(dir: &Path, rows: &[ReplayRow]) -> PathBuf {
         append(dir, rows);
         let mut store = Store::open(dir).expect("opens");
@@ -266,7 +266,7 @@ mod parquet {
         assert_eq!(fs::metadata(file(dir.path())).expect("there").len(), 0);
         assert_eq!(read_rows(dir.path()).expect("reads"), rows);
         assert_eq!(read_records(dir.path()).expect("reads"), []);
-        // A writer that was open all the while goes on, and a later row counts.
+        // A writer that stayed open continues, and a later row counts.
         writer.append(&[row("a", 0)]).expect("appends");
         assert_eq!(read_rows(dir.path()).expect("reads")[0], row("a", 0));
         compacted(dir.path(), &[]);

@@ -1,4 +1,4 @@
-//! Rows of schedules: kept, merged, repaired, audited.
+//! Schedule rows are kept, merged, repaired and audited.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use planlab_results::schedule::{
 };
 use planlab_results::{Provenance, Status, Store, StoreError, merge, repair};
 
-/// A row with a value, or a hard one, in every column.
+/// A row with a value in every column, difficult ones included.
 fn row(cell: &str, scheduler: &str) -> ScheduleRow {
     ScheduleRow {
         schema: SCHEDULE_SCHEMA,

@@ -1,4 +1,4 @@
-//! The store survives what happens to it: torn and corrupt lines, two writers, a crash in a compaction.
+//! The store survives accidents: torn and corrupt lines, two writers, a crash during compaction.
 
 use std::fs;
 use std::path::Path;
@@ -140,7 +140,7 @@ fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
     let expected: Vec<&str> = damaged.lines().skip(1).step_by(2).chain(["torn"]).collect();
     assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
     assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
-    // A second repair adds to what was set aside.
+    // A second repair appends to the lines set aside earlier.
     let text = fs::read_to_string(journal(dir.path())).expect("reads");
     fs::write(journal(dir.path()), text.replacen("\"cell\":\"a\"", "\"cell\":\"z\"", 1)).expect("writes");
     assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
@@ -162,7 +162,7 @@ fn a_row_of_a_newer_schema_is_refused_and_not_taken_for_a_torn_line() {
     );
 }
 
-/// A line with its checksum, whatever it says.
+/// A line with a valid checksum and any content.
 fn line(json: &str) -> String {
     format!("{} {json}\n", &blake3::hash(json.as_bytes()).to_hex()[..16])
 }
@@ -297,7 +297,7 @@ fn a_merge_that_fails_leaves_no_folder() {
     let into = home.path().join("deep/into");
     merge(&[good.path(), bad.path()], &into).expect_err("one of them holds no results");
     assert!(!into.exists());
-    // A folder cannot be read as a file: this source fails when it is copied.
+    // A folder cannot be read as a file: copying from this source fails.
     fs::create_dir(good.path().join("plans").join("x.parquet")).expect("makes a folder");
     merge(&[good.path()], &into).expect_err("a source cannot be read");
     let left: Vec<_> = fs::read_dir(home.path()).expect("reads").collect();
@@ -449,7 +449,7 @@ mod parquet {
         let mut store = Store::open(dir.path()).expect("opens all the same");
         assert!(store.notices()[0].to_string().contains("and 2 rows with it"), "{:?}", store.notices());
         assert_eq!(store.records(), [row("c", 0)]);
-        // Rows that are made again do not hide that a shard is gone.
+        // Rows that are made again do not hide a missing shard.
         store.append(&row("a", 0)).expect("appends");
         store.compact().expect("compacts").expect("there is a row");
         drop(store);
@@ -479,7 +479,7 @@ mod parquet {
         drop(store);
         fs::remove_file(&first).expect("removes");
         assert_eq!(missing_shards(dir.path()).expect("reads").len(), 1);
-        // A manifest that is damaged does not block the store for good.
+        // A damaged manifest does not block the store permanently.
         fs::write(&manifest, "{").expect("writes");
         assert!(Store::open(dir.path()).expect_err("refused").to_string().contains("audit --repair"));
         fs::write(dir.path().join("manifest.json.damaged"), "of an earlier repair").expect("writes");
@@ -488,7 +488,7 @@ mod parquet {
         assert_eq!(*aside, dir.path().join("manifest.json.damaged.2"));
         assert_eq!(fs::read_to_string(aside).expect("it is kept"), "{");
         assert_eq!(Store::open(dir.path()).expect("opens").records(), [row("b", 0)]);
-        // The new one names the shard that is there, which is missed from now on.
+        // The new one lists the existing shard, so that its loss is noticed from now on.
         let shards = fs::read_dir(dir.path().join("shards")).expect("there");
         let second = shards.map(|entry| entry.expect("readable").path()).next().expect("a shard");
         let text = fs::read_to_string(&manifest).expect("there");
@@ -537,7 +537,7 @@ mod parquet {
         let frame = planlab_results::frame::to_frame(&rows).expect("makes a table");
         assert_eq!((frame.height(), frame.width()), (3, 55));
         assert_eq!(planlab_results::frame::from_frame(frame).expect("reads"), rows);
-        // Older tables lack columns that came later.
+        // Older tables lack later columns.
         for later in ["reported_ns", "orders_run", "orders_failed", "order_bound"] {
             let frame = planlab_results::frame::to_frame(&rows).expect("makes a table");
             let old = frame.drop(later).expect("it is there");
@@ -566,7 +566,7 @@ fn a_folder_of_something_else_takes_no_results() {
     let source = folder();
     Store::open(source.path()).expect("opens").append(&row("a", 0)).expect("appends");
     merge(&[source.path()], home.path()).expect_err("refused");
-    // A lock of somebody else is not written over, whatever is beside it.
+    // A foreign lock file is not overwritten, whatever is beside it.
     fs::create_dir(home.path().join("shards")).expect("makes a folder");
     Store::open(home.path()).expect_err("refused");
     assert_eq!(fs::read_to_string(home.path().join("lock")).expect("there"), "precious");
@@ -595,7 +595,7 @@ fn a_merge_into_a_store_removes_what_a_killed_one_left_beside_it() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
     let left = home.path().join(format!(".planlab-tmp-{}-aB3xYz", &boot[..8]));
     fs::create_dir(&left).expect("writable");
-    // Killed when the store had its name, and the folder still its lock file.
+    // Killed after the store got its name, with the lock file still in the folder.
     fs::write(left.join("lock"), "").expect("writable");
     merge(&[from.path()], &into).expect("merges");
     assert!(!left.exists(), "it is not removed");

@@ -1,17 +1,17 @@
-//! What is wrong with a file, and where.
+//! Errors in files, and their position.
 
-/// A trace that another tool's format cannot hold.
+/// A trace cannot be exported to another tool's format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{format} has no way to say {what}")]
 #[non_exhaustive]
 pub struct ExportError {
     /// The format.
     pub format: &'static str,
-    /// What it lacks.
+    /// The feature that it lacks.
     pub what: String,
 }
 
-/// What a file said, for a message: escaped, and at most about 60 characters of it.
+/// Text of a file for a message: escaped, and shortened to about 60 characters.
 pub(super) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
     let mut shown = String::new();

@@ -1,11 +1,11 @@
 //! The events shape of the trace CSV: `step,event,id,size[,stream]` and the columns of the buffers shape.
 //!
-//! At one step frees come before allocations, so an id may be freed and allocated again at once. What is
-//! never freed lives to the end, which is the step after the last event. An id that comes again after
-//! its free gets a number: `x`, then `x#2`. Streams are read and left out.
+//! At one step frees come before allocations, so an id may be freed and allocated again at the same step. A buffer that
+//! is never freed lives until the step after the last event. An id that is allocated again after its free gets a
+//! number: `x`, then `x#2`. Streams are read and ignored.
 //!
-//! `alignment`, `offset`, `hint`, `gaps`, `may_overwrite`, `apart` and `arena` stand in the row of the allocation; in
-//! that of a free they are empty. An id in `may_overwrite` or `apart` is the buffer that has the id at that step.
+//! The row of an allocation contains `alignment`, `offset`, `hint`, `gaps`, `may_overwrite`, `apart` and `arena`; they
+//! are empty in the row of a free. An id in `may_overwrite` or `apart` is the buffer with that id at that step.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use super::lab::{alignment, each_row, gaps, positive, some};
 use super::text::Lines;
 use super::{Dialect, FormatError, text};
 
-/// Columns that say something of a buffer, with their names: a free has nothing to say there.
+/// Columns that describe a buffer, with their names; they must be empty in the row of a free.
 const OF_BUFFERS: [(Column, &str); 7] = [
     (Column::Alignment, "alignment"),
     (Column::Offset, "offset"),
@@ -29,7 +29,7 @@ const OF_BUFFERS: [(Column, &str); 7] = [
     (Column::Apart, "apart"),
     (Column::Arena, "arena"),
 ];
-/// Columns that say what the events say, or that only a plan has.
+/// Columns that repeat what the events say, or that only a plan has.
 const SENSELESS: [Column; 4] = [Column::Lower, Column::Upper, Column::End, Column::Overwrites];
 
 /// One line.
@@ -38,14 +38,14 @@ struct Event {
     step: u64,
     alloc: bool,
     id: Box<str>,
-    /// Bytes; 0 where a free names none.
+    /// Bytes; 0 if a free gives no size.
     size: u64,
     category: Option<String>,
     op: Option<String>,
     demands: Option<Box<Demands>>,
 }
 
-/// What an allocation asks for beyond a size.
+/// The properties that an allocation requests besides its size.
 struct Demands {
     align: Option<Alignment>,
     pin: Option<u64>,
@@ -54,12 +54,12 @@ struct Demands {
     /// Ids, separated by spaces.
     may_overwrite: String,
     apart: String,
-    /// Where there is such a column.
+    /// The arena, if the file has such a column.
     arena: Option<String>,
 }
 
 impl Event {
-    /// Whether its row names other buffers.
+    /// Whether its row refers to other buffers.
     fn names_others(&self) -> bool {
         self.demands
             .as_ref()
@@ -142,14 +142,14 @@ fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box
     }
 }
 
-/// What is live while the events go by.
+/// The live buffers while the events are processed.
 #[derive(Default)]
 struct Pairing<'t> {
     /// Id to buffer and line of its allocation.
     live: FxHashMap<&'t str, (usize, u64)>,
-    /// How often each id was allocated.
+    /// The number of allocations of each id.
     times: FxHashMap<&'t str, u32>,
-    /// The buffers of each id; empty where no buffer names another.
+    /// The buffers of each id; empty if no buffer refers to another.
     buffers: FxHashMap<&'t str, Vec<usize>>,
     names: FxHashSet<String>,
     sizes: Vec<u64>,
@@ -177,7 +177,7 @@ impl<'t> Pairing<'t> {
             return Err(draft.error(last.line, "a step of 2^64 - 1 leaves no room for the one after"));
         };
         self.live.values().for_each(|&(buffer, _)| draft.set_upper(buffer, end));
-        // Which buffer an id means is known once every end is.
+        // The buffer behind an id is only known once every end is.
         for (buffer, event) in naming {
             self.link(draft, buffer, event).map_err(|reason| draft.error(event.line, reason))?;
         }
@@ -193,8 +193,8 @@ impl<'t> Pairing<'t> {
         Ok(())
     }
 
-    /// The ids that a buffer's row names, each as the name of one buffer: of several that have the id, the one that
-    /// is live when the buffer is allocated.
+    /// Replaces the ids in a buffer's row by buffer names. If several buffers have an id, it means the one that is live
+    /// when the buffer is allocated.
     fn resolve(&self, draft: &Draft<'_>, buffer: usize, ids: &str) -> Result<String, String> {
         let (start, _) = draft.life(buffer);
         let mut names = Vec::new();
@@ -202,7 +202,7 @@ impl<'t> Pairing<'t> {
             let plain = unescape(id);
             let known = self.buffers.get(id).or_else(|| self.buffers.get(plain.as_str()));
             names.push(match known.map(Vec::as_slice) {
-                // Not an id of the file; perhaps the name of a buffer whose id came again, `x#2`.
+                // Not an id of the file; perhaps the name of a buffer with a repeated id, `x#2`.
                 None => id.to_owned(),
                 Some([only]) => escape(draft.name(*only)),
                 Some(several) => {
@@ -243,7 +243,7 @@ impl<'t> Pairing<'t> {
         Ok(())
     }
 
-    /// Takes a buffer in, and says its number.
+    /// Adds a buffer and returns its number.
     fn alloc(&mut self, draft: &mut Draft<'_>, event: &'t Event) -> Result<usize, String> {
         if let Some((_, line)) = self.live.insert(&event.id, (draft.len(), event.line)) {
             let id = excerpt(&event.id);
@@ -275,7 +275,7 @@ impl<'t> Pairing<'t> {
         Ok(draft.buffer(raw, arena))
     }
 
-    /// A name that no buffer has yet.
+    /// A name that no other buffer has.
     fn name(&mut self, id: &'t str) -> String {
         let times = self.times.entry(id).or_default();
         loop {

@@ -1,4 +1,4 @@
-//! Graph files: read as graphs, or as the traces that they lower to.
+//! Reads graph files, as graphs or lowered to traces.
 
 use std::io::Read;
 
@@ -7,11 +7,11 @@ use planlab_graph::{Graph, liveness, read_jsonl};
 use super::text::Unpacked;
 use super::{FormatError, InputLimits, ReadOptions, Trace, read_trace, write_trace};
 
-/// Reads a graph (JSON Lines, see [`planlab_graph::read_jsonl`]). `file` is what errors call it.
+/// Reads a graph (JSON Lines, see [`planlab_graph::read_jsonl`]). Errors name the file `file`.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn read_graph_from(file: &str, input: impl Read, limits: InputLimits) -> Result<Graph, FormatError> {
     read_jsonl(file, &Unpacked::new(file, input)?.document(file, limits)?)
 }
@@ -27,7 +27,7 @@ pub(super) fn read_lowered(
     let (instance, labels) = lowered.map_err(|error| FormatError::new(file, 1, error.to_string()))?;
     let trace = Trace::new(instance, labels);
     match options.alignment {
-        // Through the text, to round sizes as a trace file would.
+        // Written and read again, so that sizes are rounded as in a trace file.
         Some(_) => read_trace(file, &write_trace(&trace), options),
         None => Ok(trace),
     }

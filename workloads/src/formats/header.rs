@@ -1,4 +1,4 @@
-//! The header line: which column stands where.
+//! The header line: the order of the columns.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use super::error::excerpt;
 use super::text;
 use crate::nearest::did_you_mean;
 
-/// More columns than any trace has; a longer line is not a header.
+/// A valid trace has fewer columns; a longer line is not a header.
 const MOST_COLUMNS: usize = 256;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Id,
     Lower,
     Upper,
-    /// The last step of the life, itself included.
+    /// The last step of the live range, inclusive.
     End,
     Size,
     Alignment,
@@ -39,7 +39,7 @@ impl Column {
     /// One more than the largest discriminant.
     const COUNT: usize = Self::Stream as usize + 1;
 
-    /// The columns that a name may be a slip of: without them a file would say less, and nobody would know.
+    /// Columns that a misspelt name may mean: the file would silently lose their data.
     const MISSPELT: [(Self, &'static str); 13] = [
         (Self::Id, "id"),
         (Self::Lower, "lower"),
@@ -81,11 +81,11 @@ impl Column {
     }
 }
 
-/// Where each column stands.
+/// The position of each column.
 pub(super) struct Header {
     at: [Option<usize>; Column::COUNT],
     names: Vec<String>,
-    /// Names of columns that nothing is known about.
+    /// Names of unknown columns.
     pub(super) unknown: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ impl Header {
         format!("the columns `{}` and `{}` say the same thing", self.names[first], self.names[second])
     }
 
-    /// Refuses an unknown column whose name is a slip of one that the header lacks.
+    /// Rejects an unknown column whose name resembles a column that the header lacks.
     pub(super) fn no_typo(&self) -> Result<(), String> {
         for name in &self.unknown {
             let mut lacks = Column::MISSPELT.iter().filter(|&&(column, _)| !self.has(column));
@@ -146,7 +146,7 @@ impl Header {
         self.has(Column::Event)
     }
 
-    /// Refuses a header that lacks one of `columns`, each given with its name.
+    /// Rejects a header that lacks one of `columns`, each given with its name.
     pub(super) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
         let Some((_, name)) = columns.iter().find(|&&(column, _)| !self.has(column)) else { return Ok(()) };
         let mut shown = String::new();
@@ -161,7 +161,7 @@ impl Header {
         Err(format!("missing column `{name}`; the header has {shown}"))
     }
 
-    /// Refuses a header that has one of `columns`.
+    /// Rejects a header that has one of `columns`.
     pub(super) fn forbid(&self, columns: &[Column], why: &str) -> Result<(), String> {
         match columns.iter().find_map(|&column| self.at(column)) {
             Some(index) => Err(format!("the column `{}` {why}", self.names[index])),
@@ -169,7 +169,7 @@ impl Header {
         }
     }
 
-    /// Splits a row; refuses one with another number of fields than the header has.
+    /// Splits a row; rejects one whose number of fields differs from the header's.
     pub(super) fn row<'a>(&self, line: &'a str) -> Result<Vec<Cow<'a, str>>, String> {
         let columns = self.names.len();
         let mut fields = Vec::with_capacity(columns);
@@ -181,18 +181,18 @@ impl Header {
         }
     }
 
-    /// The field of a column; empty where there is no such column.
+    /// The field of a column; empty if the column does not exist.
     pub(super) fn get<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
         self.at(column).map_or("", |index| &fields[index])
     }
 }
 
-/// Whether a name is a column's but for a letter, or two of a long one; or its beginning. Short words are too near to
-/// each other to say.
+/// Whether a name differs from a column's by one letter (by two for long names), or is a prefix of it. Short words are
+/// too similar to each other to decide.
 fn is_slip(name: &str, known: &str) -> bool {
     const SHORT: usize = 3;
     const LONG: usize = 8;
-    // Names of columns are ASCII, and far shorter than this.
+    // Column names are ASCII, and far shorter than this.
     let start: String = name.chars().take(32).collect();
     let most = if known.len() < LONG { 1 } else { 2 };
     let is_beginning = start.chars().count() > SHORT && known.starts_with(name);
@@ -222,7 +222,7 @@ mod tests {
             let expected = format!("unknown column `{}`; did you mean `{known}`?", name.to_ascii_lowercase());
             assert_eq!(meant(name), Some(expected));
         }
-        // The last four are near to a column that is there, or to one that would say nothing.
+        // The last four resemble a column that is present, or one without any data here.
         for name in [
             "name", "kind", "layer", "time", "type", "device", "segment", "comment", "line", "ptr", "idx",
             "sizes", "power", "ops", "stop",

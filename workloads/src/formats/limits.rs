@@ -1,9 +1,9 @@
-//! How much of an input is read before it is refused.
+//! Limits on the size of an input.
 
-/// What an input may hold at most; more is taken for a mistake: an endless device, or a small file that unpacks to
-/// terabytes.
+/// The most that an input may contain; more counts as a mistake, such as an endless device, or a small file that
+/// unpacks to terabytes.
 ///
-/// One number sets all three limits, and no line or document is refused below the least that is given here.
+/// One number sets all three limits; those of lines and documents have a minimum.
 ///
 /// ```
 /// use planlab_workloads::formats::InputLimits;
@@ -17,19 +17,19 @@ pub struct InputLimits {
     unpacked: u64,
 }
 
-/// The least limit of a line, in bytes.
+/// The smallest limit of a line, in bytes.
 const LINE: u64 = 16 << 20;
-/// The least limit of a document, in bytes.
+/// The smallest limit of a document, in bytes.
 const DOCUMENT: u64 = 64 << 20;
 
 impl InputLimits {
-    /// Limits for inputs of at most so many bytes, counted after decompression.
+    /// Limits for inputs of at most `unpacked` bytes after decompression.
     #[must_use]
     pub const fn new(unpacked: u64) -> Self {
         Self { unpacked }
     }
 
-    /// Bytes of an input, decompressed. It is read line by line, so that this is no measure of memory.
+    /// Bytes of an input after decompression. It is read line by line, so this does not determine the memory.
     #[must_use]
     pub const fn unpacked(self) -> u64 {
         self.unpacked

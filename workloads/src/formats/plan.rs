@@ -1,7 +1,7 @@
-//! Plans: the trace's columns with every offset filled in.
+//! Plan files: the columns of the trace, with an offset in every row.
 //!
-//! The first line is `# planlab: plan`; without it any CSV with `id` and `offset` is read as well
-//! (`MiniMalloc`'s output, say). Rows go by id, in any order.
+//! The first line is `# planlab: plan`; without it any CSV with `id` and `offset` is accepted too (`MiniMalloc`'s
+//! output, say). Rows are matched by id, in any order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::lab::{each_row, find_header};
 use super::text::Lines;
 use super::{FormatError, InputLimits, ReadOptions, Trace, text};
 
-/// The rows of a plan file, before anybody looks whose buffers they are.
+/// The rows of a plan file, before they are matched to buffers.
 pub struct PlanFile {
     file: String,
     rows: Vec<Row>,
@@ -28,7 +28,7 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the file by itself, with its line: no column `offset`, a row without one.
+    /// The first error in the file itself, with its line: no column `offset`, or a row without an offset.
     pub fn read(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
         let options = ReadOptions::default();
         let mut draft = Draft::new(file, &options);
@@ -44,15 +44,15 @@ impl PlanFile {
         Ok(Self { file: file.to_owned(), rows })
     }
 
-    /// The plan for the buffers of `trace`; nothing says yet that it is a valid one.
+    /// The plan for the buffers of `trace`; not verified yet.
     ///
-    /// A file with another number of rows than the trace has buffers gives a plan with so many offsets, in
-    /// the file's order: verification refuses it with both numbers, and [`unmatched`](Self::unmatched) has the ids.
+    /// If the number of rows differs from the number of buffers, the plan has the offsets in file order. The verifier
+    /// then rejects it with both numbers, and [`unmatched`](Self::unmatched) lists the ids.
     ///
     /// # Errors
     ///
-    /// The first row that is not of this trace, with its line: an id that the trace lacks or that comes twice, a size
-    /// or life that is not the trace's.
+    /// The first row that does not match the trace, with its line: an unknown or repeated id, or a different size or
+    /// live range.
     pub fn plan(&self, trace: &Trace) -> Result<Plan, FormatError> {
         if self.rows.len() == trace.instance.len() {
             match_rows(&self.file, &self.rows, trace)
@@ -61,7 +61,7 @@ impl PlanFile {
         }
     }
 
-    /// Which ids the file and a trace do not share: why [`plan`](Self::plan) gave a wrong number of offsets.
+    /// The ids that only the file or only the trace contains: why [`plan`](Self::plan) has the wrong number of offsets.
     #[must_use]
     pub fn unmatched(&self, trace: &Trace) -> Unmatched {
         let names = || trace.labels.buffers.iter().map(|label| label.name.as_str());
@@ -75,18 +75,18 @@ impl PlanFile {
     }
 }
 
-/// Ids that a plan and its trace do not share.
+/// Ids that only a plan or only its trace contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unmatched {
-    /// Buffers of the trace without a row, in the trace's order.
+    /// Buffers of the trace without a row, in trace order.
     pub missing: Vec<String>,
-    /// Ids of rows that the trace lacks or that came before, in the file's order.
+    /// Unknown or repeated ids of rows, in file order.
     pub extra: Vec<String>,
 }
 
 impl Unmatched {
-    /// Whether every buffer has one row, and every row its buffer.
+    /// Whether rows and buffers match one to one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.extra.is_empty()
@@ -119,7 +119,7 @@ struct Row {
     id: Box<str>,
     offset: Offset,
     lower: Option<u64>,
-    /// As the trace's half-open `upper`.
+    /// Half-open, like `upper` in the trace.
     upper: Option<u64>,
     size: Option<u64>,
     overwrites: Box<str>,
@@ -165,7 +165,7 @@ fn match_rows(file: &str, rows: &[Row], trace: &Trace) -> Result<Plan, FormatErr
         }
     }
     in_place.sort_unstable();
-    // As many distinct buffers as rows, and as many rows as buffers: every place is filled.
+    // As many distinct buffers as rows, and as many rows as buffers: every buffer has an offset.
     Ok(Plan { offsets: offsets.into_iter().flatten().collect(), in_place })
 }
 
@@ -176,7 +176,7 @@ fn other_size(trace: &Trace, buffer: usize, size: u64) -> Option<String> {
     (!known).then(|| format!("the size is {size} here, but {planned} in the trace"))
 }
 
-/// Steps may be the trace's own or, where it ranks them, its file's.
+/// Steps may be those of the trace or, if the trace ranks them, those of its file.
 fn other_life(trace: &Trace, buffer: usize, row: &Row) -> Option<String> {
     let (lower, upper) = <(u32, u32)>::from(trace.instance.buffers()[buffer].live);
     let planned = (u64::from(lower), u64::from(upper));

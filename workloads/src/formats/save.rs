@@ -1,4 +1,4 @@
-//! Files, compressed where their name says so.
+//! Writes files, compressed if their name says so.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use planlab_files::{NewFile, SaveError};
 
-/// zstd's level for files: small enough to commit, quick enough to wait for.
+/// zstd's level for files: small enough to commit, and fast enough.
 const LEVEL: i32 = 9;
 
-/// Writes a file whole or not at all ([`NewFile`]); compresses where the name ends in `.zst`.
+/// Writes a file whole or not at all ([`NewFile`]); compresses it if the name ends in `.zst`.
 ///
 /// # Errors
 ///
-/// [`SaveError`] with the path, and the system's reason as its source.
+/// [`SaveError`] with the path; its source is the system's error.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write(NewFile::create(path)?, bytes)
 }
 
-/// The same for a file whose place was tried already.
+/// Writes a file whose path was checked earlier.
 ///
 /// # Errors
 ///
-/// As [`save`].
+/// Like [`save`].
 pub fn write(file: NewFile, bytes: &[u8]) -> Result<(), SaveError> {
     let packed = packed(file.path(), bytes).map_err(|error| SaveError::new(file.path(), error))?;
     file.write(&packed)
@@ -35,11 +35,11 @@ fn packed<'b>(path: &Path, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
     Ok(bytes.into())
 }
 
-/// zstd at a level from 1 to 22, with a checksum.
+/// Compresses with zstd at a level from 1 to 22, with a checksum.
 ///
 /// # Errors
 ///
-/// What the compressor says.
+/// The error of the compressor.
 pub fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), level)?;
     encoder.include_checksum(true)?;

@@ -9,32 +9,32 @@ use super::directive::{ALIGNMENT_KEY, RANK_KEY, UNIT_KEY};
 use super::draft::{PLAN_MARK, escape};
 use super::{ExportError, Trace};
 
-/// The lab's trace CSV, buffers shape; optional columns only where they are used. Reading it back gives
-/// the same instance, and the same labels but for line numbers.
+/// Writes planlab's trace CSV, buffers shape; optional columns appear only if they are used. Reading it gives the same
+/// instance, and the same labels except for line numbers.
 #[must_use]
 pub fn write_trace(trace: &Trace) -> Vec<u8> {
     Writer::new(trace).write(None)
 }
 
-/// The plan as CSV: the trace's columns, `offset`, and `overwrites` (the id whose place a buffer takes).
+/// Writes the plan as CSV: the trace's columns, `offset`, and `overwrites` (the id of the buffer whose place it takes).
 ///
 /// # Panics
 ///
-/// If the plan has another number of offsets than the trace has buffers.
+/// If the plan does not have one offset per buffer.
 #[must_use]
 pub fn write_plan(trace: &Trace, plan: &Plan) -> Vec<u8> {
     assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
     Writer::new(trace).write(Some(plan))
 }
 
-/// `MiniMalloc`'s CSV, as its command-line tool reads it: no comments, no quotes, sizes as they are
-/// planned (rounded), columns beyond `id,lower,upper,size` only where they are used. In-place permissions
-/// are left out: a plan that uses none of them is still valid.
+/// Writes `MiniMalloc`'s CSV for its command-line tool: no comments, no quotes, sizes as planned (rounded), and columns
+/// beyond `id,lower,upper,size` only if they are used. In-place permissions are left out: a plan without them is still
+/// valid.
 ///
 /// # Errors
 ///
-/// [`ExportError`] for what the format cannot say: several arenas, capacities, pairs that are kept apart,
-/// pins on some buffers only, numbers past 2^63 - 1.
+/// [`ExportError`] for features that the format lacks: several arenas, capacities, keep-apart pairs, pins on some
+/// buffers only, numbers past 2^63 - 1.
 pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     let lacks = |what: &str| Err(ExportError { format: "MiniMalloc CSV", what: what.to_owned() });
     let instance = &trace.instance;
@@ -57,14 +57,14 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     }
 }
 
-/// idealloc's CSV, both ends of a live range open: `id,lower,upper,size`, rows by number, steps doubled, as
-/// its algorithm needs a whole step strictly inside each life. In-place permissions and pauses are left out:
-/// a plan that uses none of them is still valid.
+/// Writes idealloc's CSV, with both ends of a live range open: `id,lower,upper,size`. Rows are numbered, and steps are
+/// doubled, as its algorithm needs a whole step strictly inside each live range. In-place permissions and pauses are
+/// left out: a plan without them is still valid.
 ///
 /// # Errors
 ///
-/// [`ExportError`] for what the format cannot say: alignments, pins, several arenas, capacities, pairs that
-/// are kept apart, more than 2^31 - 2 buffers.
+/// [`ExportError`] for features that the format lacks: alignments, pins, several arenas, capacities, keep-apart pairs,
+/// more than 2^31 - 2 buffers.
 pub fn write_idealloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     let lacks = |what: &str| Err(ExportError { format: "idealloc CSV", what: what.to_owned() });
     let instance = &trace.instance;
@@ -137,12 +137,12 @@ fn minimalloc(trace: &Trace, pins: bool) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// What a file of this trace needs.
+/// The parts of a trace that its file needs.
 struct Writer<'t> {
     trace: &'t Trace,
-    /// The default alignment, where requested sizes can be written instead of rounded ones.
+    /// The default alignment, if the file can contain requested sizes instead of rounded ones.
     rounds_to: Option<Alignment>,
-    /// Ranked step to the file's own, where all of them are known.
+    /// Maps ranked steps to the file's own, if all of them are known.
     steps: Option<FxHashMap<u32, u64>>,
     /// Buffers that each buffer may overwrite, by output.
     may_overwrite: Vec<(BufferId, BufferId)>,
@@ -165,7 +165,7 @@ impl<'t> Writer<'t> {
         let in_place = instance.in_place().iter().map(|pair| (pair.output, pair.input));
         let mut may_overwrite: Vec<_> = in_place.collect();
         may_overwrite.sort_unstable();
-        // Stable, so that the pairs of one buffer keep their order.
+        // A stable sort keeps the order of the pairs of one buffer.
         let mut apart: Vec<_> = instance.apart().iter().map(|pair| (pair.first, pair.second)).collect();
         apart.sort_by_key(|&(first, _)| first);
         Self {
@@ -216,7 +216,7 @@ impl<'t> Writer<'t> {
             let kept = match key.as_str() {
                 ALIGNMENT_KEY => self.rounds_to.is_some(),
                 RANK_KEY => self.steps.is_some(),
-                // Ranks are no times.
+                // Ranks are not times.
                 UNIT_KEY => self.steps.is_some() || !self.is_ranked(),
                 _ => true,
             };
@@ -312,7 +312,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// The alignment that the metadata name, if the sizes are what it makes of the requested ones.
+/// The alignment in the metadata, if rounding the requested sizes to it gives the sizes.
 fn rounding(trace: &Trace) -> Option<Alignment> {
     let align = Alignment::new(trace.labels.meta(ALIGNMENT_KEY)?.parse().ok()?)?;
     let mut all = trace.instance.buffers().iter().zip(&trace.labels.buffers);
@@ -322,7 +322,7 @@ fn rounding(trace: &Trace) -> Option<Alignment> {
     all.all(rounds).then_some(align)
 }
 
-/// Ranked step to original step, if the labels know every step in use and give each one value.
+/// Maps ranked steps to original ones, if the labels give each step in use exactly one value.
 fn original_steps(trace: &Trace) -> Option<FxHashMap<u32, u64>> {
     let mut steps = FxHashMap::default();
     for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
@@ -390,7 +390,7 @@ fn is_plain(text: &str) -> bool {
     text.trim_ascii() == text && !text.starts_with('#') && !text.contains([',', '"', '\n', '\r'])
 }
 
-/// A text cell, in quotes where it needs them. Line feeds become spaces: a row is a line.
+/// A text cell, quoted if necessary. Line feeds become spaces, so that a row is one line.
 fn quote(out: &mut String, text: &str) {
     if is_plain(text) {
         out.push_str(text);

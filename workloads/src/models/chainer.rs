@@ -1,19 +1,19 @@
-//! The requests of Chainer 3.0.0rc1 to its memory pool when it runs a [`Program`]: the same blocks in the same order, and
-//! every free between the same two requests.
+//! Reproduces the requests of Chainer 3.0.0rc1 to its memory pool for a [`Program`]: the same blocks in the same order,
+//! and every free between the same two requests.
 //!
 //! Chainer counts references. A block lives as long as anything holds it: a variable of the net, a node of the graph
-//! whose array a function retained, an attribute of a function, a list of the backward pass. So this replays the run with
-//! real reference counts (`Rc`) but without data: the tape records when a block is requested and when its last holder
-//! drops it.
+//! whose array a function retained, an attribute of a function, a list of the backward pass. So this replays the run
+//! with real reference counts (`Rc`) but without data: the tape records when a block is requested and when its last
+//! holder drops it.
 //!
 //! ```text
 //!   Variable --holds--> array, node        Node --holds--> its function, its array if retained
 //!   Function --holds--> nodes of its inputs, retained outputs, attributes (masks, means, ...)
 //! ```
 //!
-//! The backward pass visits functions by descending rank, and functions of the same rank in the order in which they were
-//! found. The gradients of a function's outputs are held until the next function is visited. No activation is freed
-//! before the loss is dropped, and the graph with it.
+//! The backward pass visits functions by descending rank, and functions of the same rank in the order in which they
+//! were found. The gradients of a function's outputs are held until the next function is visited. No activation is
+//! freed before the loss is dropped, and the graph with it.
 //!
 //! # References
 //!
@@ -93,7 +93,7 @@ struct Node {
     needs_gradient: bool,
     rank: Cell<u32>,
     creator: RefCell<Option<Rc<Called>>>,
-    /// The array, where a function retained it.
+    /// The array, if a function retained it.
     data: RefCell<Option<Array>>,
     /// The gradient, while the backward pass holds it.
     gradient: RefCell<Option<Array>>,
@@ -208,7 +208,7 @@ pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, Chain
     check(program, settings)?;
     let player = Player::new(program, settings);
     let kept = player.play();
-    // What outlives the propagation is not freed yet, and so is left out.
+    // Blocks that outlive the propagation are not freed yet, and so are left out.
     let trace = player.log.borrow().tape.trace();
     drop(kept);
     Ok(trace?)
@@ -221,7 +221,7 @@ struct Player<'p> {
     parameters: Vec<Rc<Node>>,
 }
 
-/// What outlives the propagation.
+/// The blocks that outlive the propagation.
 #[derive(Default)]
 struct Kept {
     _reported: Vec<Array>,
@@ -406,7 +406,7 @@ impl<'p> Player<'p> {
         *loss.node.gradient.borrow_mut() = Some(seed);
         let mut queue = Queue::default();
         queue.push(loss.node.creator.borrow().clone());
-        // What the loop's variables hold until the next function is visited.
+        // The loop's variables hold these until the next function is visited.
         let mut held: (Option<Array>, Vec<Option<Array>>) = Default::default();
         while let Some(called) = queue.pop() {
             let outputs: Vec<Rc<Node>> = called.outputs.iter().filter_map(Weak::upgrade).collect();

@@ -1,4 +1,4 @@
-//! A net in training as schedulers see it: feature maps, and functions with what their two passes cost.
+//! Converts a net in training for schedulers: feature maps, and functions with the costs of their two passes.
 //!
 //! | function | forward bytes | backward bytes | backward work |
 //! |---|---|---|---|
@@ -11,8 +11,8 @@
 //! | add | 3 X | none: both inputs have the gradient of the output | no kernel |
 //! | any other | what it reads and writes | what it needs, and the gradients in and out | twice the products |
 //!
-//! X and Y are the bytes of the input and the output, W those of the weights. A function needs for its backward pass
-//! what the table in `rules` says of inputs and output.
+//! X and Y are the bytes of the input and the output, W those of the weights. The table in `rules` gives the inputs and
+//! outputs that a backward pass reads.
 //!
 //! # References
 //!
@@ -21,10 +21,10 @@
 //!
 //! # Deviations from the paper
 //!
-//! What a function saves beside its inputs and its output is no feature map: statistics of norms are small, the
-//! probabilities of a loss become its gradient where they lie, and dropout works in place, with its mask not counted. An
-//! LSTM is two functions, one that computes the gates and one that makes the output of them. Labels and accuracies are left
-//! out.
+//! Data that a function saves besides its inputs and its output is not a feature map. Statistics of norms are small,
+//! and the probabilities of a loss become its gradient in place. Dropout works in place, and its mask is not counted.
+//! An LSTM is two functions, one that computes the gates and one that makes the output from them. Labels and accuracies
+//! are left out.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, FunctionId, FunctionKind, Kernel, MapId, NetError, TrainingNet, Work};
@@ -32,11 +32,11 @@ use planlab_graph::{FeatureMap, FunctionId, FunctionKind, Kernel, MapId, NetErro
 use super::net::{Call, Convolution, Function, Program, ValueId, elements};
 use super::rules::{self, Backward, FLOAT, Source};
 
-/// The net of a program in training; `name` is what it is called, `batch` how many inputs it processes at once.
+/// The net of a program in training, with its `name` and the number of inputs per `batch`.
 ///
 /// # Errors
 ///
-/// [`NetError`], if the program calls nothing, or has a map without bytes.
+/// [`NetError`] if the program has no calls, or a map without bytes.
 pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<TrainingNet, NetError> {
     let mut lowering = Lowering {
         program,
@@ -66,7 +66,7 @@ impl Lowering<'_> {
     fn call(&mut self, call: &Call) {
         match &call.function {
             Function::Accuracy => {}
-            // Their output lies where the input does.
+            // The output shares the place of the input.
             Function::Reshape | Function::Dropout => {
                 self.map_of[call.output.0] = Some(self.input(call.inputs[0]));
             }
@@ -81,7 +81,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The gates take all the products; their gradient has their size.
+    /// The gates take all the products; their gradient has the same size.
     fn lstm(&mut self, call: &Call) {
         let inputs = self.inputs(call);
         let name = self.name_of(call);
@@ -113,7 +113,7 @@ impl Lowering<'_> {
         self.functions.push(planlab_graph::Function { name, kind, inputs, output, needs, forward, backward });
     }
 
-    /// A transposed convolution moves its window over what is its output.
+    /// A transposed convolution moves its window over its output.
     fn kernel(&self, call: &Call, convolution: &Convolution) -> Kernel {
         let moved = if convolution.is_transposed { call.inputs[0] } else { call.output };
         let extents = &self.program.shape(moved)[2..];
@@ -130,7 +130,7 @@ impl Lowering<'_> {
         format!("{}{}", call.function.name(), self.functions.len())
     }
 
-    /// The maps that a function reads, each once; labels are none.
+    /// The maps that a function reads, each once; labels are not maps.
     fn inputs(&mut self, call: &Call) -> Vec<MapId> {
         let is_loss = matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy);
         let read = if is_loss { &call.inputs[..1] } else { &call.inputs[..] };
@@ -183,7 +183,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What the two passes cost.
+    /// The costs of the two passes.
     fn work(
         &self,
         call: &Call,
@@ -222,7 +222,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What a backward pass reads of its function's inputs and output.
+/// The inputs and outputs that a function's backward pass reads.
 fn needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
     let sources: &[&[Source]] = match &rules::rule(&call.function).backward {
         Backward::Whole(sources, _) | Backward::First(sources, _) => &[sources],
@@ -239,7 +239,7 @@ fn needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
             Source::Weights | Source::BothWeights | Source::Saved => {}
         }
     }
-    // What a loss needs becomes its gradient.
+    // The maps that a loss needs become its gradient.
     if matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy) {
         needs.clear();
     }

@@ -1,5 +1,5 @@
-//! For each function, what its forward pass keeps for the backward pass, what the backward pass reads, and what may be
-//! overwritten: the table behind [`ideal`](super::ideal).
+//! For each function: what its forward pass keeps, what its backward pass reads, and what may be overwritten. This is
+//! the table behind [`ideal`](super::ideal).
 //!
 //! | function | what the backward pass reads beside the gradient of the output |
 //! |---|---|
@@ -35,7 +35,7 @@ pub(super) enum Source {
     Weights,
     /// The first two parameters: the matrices of the input and of the hidden state.
     BothWeights,
-    /// What the forward pass kept.
+    /// The data that the forward pass kept.
     Saved,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Place {
     Nowhere,
     /// The gradient of the output.
     Gradient,
-    /// What the forward pass kept.
+    /// The data that the forward pass kept.
     Saved,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Backward {
     Splits,
     /// One operation computes the gradients of all inputs and parameters.
     Whole(&'static [Source], Place),
-    /// As `Whole`, but only for the first input.
+    /// Like `Whole`, but only for the first input.
     First(&'static [Source], Place),
     /// One operation, which reads the first list, computes the gradients of the parameters; then another, which reads
     /// the second list, that of the input.
@@ -132,7 +132,7 @@ pub(super) const fn is_view(function: &Function) -> bool {
     matches!(function, Function::Reshape | Function::Slice(_))
 }
 
-/// Bytes that the forward pass keeps for the backward pass beside inputs and output; 0 for none.
+/// Bytes that the forward pass keeps for the backward pass, besides inputs and output; 0 for none.
 pub(super) fn saved_bytes(function: &Function, input: &Shape, output: &Shape) -> u64 {
     let rows = || elements(output) / output.last().copied().unwrap_or(1);
     match function {
@@ -158,7 +158,7 @@ pub(super) fn state_bytes(function: &Function, output: &Shape) -> u64 {
     }
 }
 
-/// Whether a call also reads what the call that computed its input kept.
+/// Whether a call also reads the data that the call for its input kept.
 pub(super) const fn reads_state(function: &Function) -> bool {
     matches!(function, Function::LstmState)
 }

@@ -1,9 +1,9 @@
 //! A training iteration of Chainer's seq2seq example: three LSTM layers of 1024 units, a vocabulary of 40,000.
 //!
-//! Requests and frees depend only on shapes, and only the sentence lengths change from iteration to iteration. The rules
-//! here reproduce the four recorded iterations of each batch size (`chainer/seq2seq/train/b<N>/iteration<K>`) exactly:
-//! the same sizes in the same order, and every free at the same place. So they can generate iterations that were not
-//! recorded.
+//! Requests and frees depend only on shapes, and only the sentence lengths change from iteration to iteration. The
+//! rules here reproduce the four recorded iterations of each batch size (`chainer/seq2seq/train/b<N>/iteration<K>`)
+//! exactly: the same sizes in the same order, and every free at the same place. So they can generate iterations that
+//! were not recorded.
 //!
 //! ```text
 //!  x, y, 2 B concats | embed | encoder | decoder | softmax || backward: decoder | encoder | embed || drop the graph
@@ -90,8 +90,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// The numbers of tokens of all source sentences, and of all target sentences with their ends, in iteration 0. From 1024
-/// sentences on, the lengths repeat.
+/// The numbers of tokens of all source sentences, and of all target sentences with their ends, in iteration 0. From
+/// 1024 sentences on, the lengths repeat.
 pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
     let tokens = |batch: u64| {
         let batch = u32::try_from(batch).unwrap_or(u32::MAX);
@@ -130,7 +130,7 @@ pub struct Sentences {
     pub target_tokens: u64,
 }
 
-/// The requests of one iteration. What outlives it (parameters, gradients, the optimizer's state) is left out.
+/// The requests of one iteration. Blocks that outlive it (parameters, gradients, the optimizer's state) are left out.
 ///
 /// # Panics
 ///
@@ -175,7 +175,7 @@ struct Net<'s> {
     applied: u32,
 }
 
-/// What the graph keeps of the inputs and their vectors.
+/// The inputs and their vectors that the graph keeps.
 struct Embedded {
     source: Block,
     target: Block,
@@ -190,7 +190,7 @@ struct Embedded {
     cell: Block,
 }
 
-/// What the graph keeps of an LSTM call.
+/// The blocks of an LSTM call that the graph keeps.
 struct Lstm {
     by_step: Block,
     output: Block,
@@ -214,7 +214,7 @@ struct Decoded {
     by_sentence: Block,
 }
 
-/// What the graph keeps after the decoder.
+/// The blocks that the graph keeps after the decoder.
 struct Loss {
     outputs: Block,
     targets: Block,
@@ -417,7 +417,7 @@ impl<'s> Net<'s> {
         (softmax, coefficient, losses)
     }
 
-    /// Frees what is dropped after the forward pass.
+    /// Frees the blocks that are dropped after the forward pass.
     fn forget(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded) {
         let (before, behind) = embedded.ended.split_at(embedded.ended.len() / 2);
         self.free(before.iter().rev().copied());
@@ -520,7 +520,7 @@ mod tests {
     use super::*;
     use crate::recorded::recorded;
 
-    /// The sentences of a recorded iteration, read off the zeros of its encoder's backward pass.
+    /// The sentences of a recorded iteration, derived from the zeros of its encoder's backward pass.
     fn read_off(trace: &Trace, batch: u64) -> Sentences {
         let buffers = || trace.instance.buffers().iter().zip(&trace.labels.buffers);
         let of = |name: &str| -> Vec<u64> {
@@ -581,7 +581,7 @@ mod tests {
         ] {
             assert_eq!(Key::parse(&format!("model/seq2seq/train/{wrong}")), None, "{wrong}");
         }
-        // The smallest batches join so few arrays that no kernel is needed.
+        // The smallest batches join so small a number of arrays that no kernel is needed.
         assert!(Key { batch: 1, iteration: 0 }.trace().instance.len() > 50);
     }
 }

@@ -134,7 +134,7 @@ pub enum ModelError {
     FeatureMaps {
         /// The net.
         net: &'static str,
-        /// What is wrong with them.
+        /// The error in them.
         source: NetError,
     },
     /// The graph has no instance: the sum of its sizes does not fit 64 bits.
@@ -299,11 +299,11 @@ impl Spec {
         self.graph_with(Gradients::External)
     }
 
-    /// As [`Spec::graph`], with a choice of where the gradients of parameters are kept.
+    /// Like [`Spec::graph`], with a choice of where the gradients of parameters are kept.
     ///
     /// # Errors
     ///
-    /// As [`Spec::graph`].
+    /// Like [`Spec::graph`].
     pub fn graph_with(&self, gradients: Gradients) -> Result<Graph, ModelError> {
         let settings = ideal::Settings { workspace: self.workspace(), gradients };
         let net = self.net.name;
@@ -314,7 +314,7 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have, and for inference, which keeps no feature map.
+    /// [`ModelError`] for a size that the net does not accept, and for inference, which keeps no feature map.
     pub fn feature_maps(&self) -> Result<planlab_graph::TrainingNet, ModelError> {
         let net = self.net.name;
         if self.mode != Mode::Train {
@@ -365,8 +365,8 @@ impl Spec {
     }
 }
 
-/// The operation that asks for each buffer: the first in the order that uses it, or whose workspace it is. None for what
-/// is there from the start.
+/// The operation that requests each buffer: the first in the order that uses it, or the one whose workspace it is.
+/// `None` for buffers that exist from the start.
 fn makers(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Vec<Option<OpId>> {
     let mut turns = vec![0; order.len()];
     order.iter().enumerate().for_each(|(turn, op)| turns[op.index()] = turn);

@@ -1,4 +1,4 @@
-//! Groups of schedules: nets in training on machines, by schedulers.
+//! Groups of schedules in a suite: nets in training on machines, by schedulers.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -24,35 +24,35 @@ pub struct ScheduleGroup {
     pub machines: Vec<String>,
     /// Patterns over scheduler keys.
     pub schedulers: Vec<String>,
-    /// Patterns over scheduler keys that are left out all the same.
+    /// Patterns over the keys of excluded schedulers.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Heights and widths of input images, a problem for each; none: the net's.
+    /// Heights and widths of input images, with a problem for each; if empty, the net's.
     #[serde(default)]
     pub sizes: Vec<u64>,
-    /// Rates of copies in bytes per second, a problem for each; none: the machine's.
+    /// Rates of copies in bytes per second, with a problem for each; if empty, the machine's.
     #[serde(default)]
     pub links: Vec<f64>,
-    /// Capacities in bytes, a problem for each; none: the machine's.
+    /// Capacities in bytes, with a problem for each; if empty, the machine's.
     #[serde(default)]
     pub capacities: Vec<u64>,
-    /// At most so large a share of what the net takes if all of it is kept (parameters and workspace apart), so that
-    /// something has to go where it would fit: 0.6. `None`: the capacity as it is.
+    /// Limits the memory to this share (0.6, say) of what the net needs if it keeps everything, without parameters and
+    /// workspace. A net that would fit then has to release something. `None` for the full capacity.
     #[serde(default)]
     pub peak_share: Option<f64>,
-    /// Seconds for a scheduler; `None`: the harness's default.
+    /// Seconds per scheduler; `None` for the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
-    /// Simulated iterations for a scheduler; `None`: as many as it likes.
+    /// Simulated iterations per scheduler; `None` for no limit.
     #[serde(default)]
     pub work_limit: Option<u64>,
-    /// The planner that gives offsets; `None`: the harness's default.
+    /// The planner for the offsets; `None` for the harness's default.
     #[serde(default)]
     pub planner: Option<String>,
-    /// Seconds for that planner; `None`: the harness's default.
+    /// Seconds for that planner; `None` for the harness's default.
     #[serde(default)]
     pub planner_time_limit: Option<f64>,
-    /// Repetitions; `None`: one.
+    /// Repetitions; `None` for one.
     #[serde(default)]
     pub repetitions: Option<NonZeroU32>,
 }
@@ -63,28 +63,29 @@ pub struct ScheduleGroup {
 pub struct SchedulePick {
     /// The net at a batch.
     pub spec: Spec,
-    /// The machine, with the link that the group asks for.
+    /// The machine, with the link of the group.
     pub machine: Machine,
-    /// Bytes; `None`: the machine's.
+    /// The capacity in bytes; `None` for the machine's.
     pub capacity: Option<u64>,
-    /// The most of what the net takes if all of it is kept, parameters and workspace apart; `None`: no such limit.
+    /// The largest share of what the net needs if it keeps everything, without parameters and workspace; `None` for no
+    /// limit.
     pub peak_share: Option<f64>,
     /// The scheduler's key.
     pub scheduler: String,
-    /// The time for the scheduler; `None`: the harness's default.
+    /// The time limit of the scheduler; `None` for the harness's default.
     pub time_limit: Option<Duration>,
-    /// Simulated iterations; `None`: no limit.
+    /// Simulated iterations; `None` for no limit.
     pub work_limit: Option<u64>,
-    /// The planner's key; `None`: the harness's default.
+    /// The planner's key; `None` for the harness's default.
     pub planner: Option<String>,
-    /// The time for the planner; `None`: the harness's default.
+    /// The time limit of the planner; `None` for the harness's default.
     pub planner_time_limit: Option<Duration>,
     /// Repetitions.
     pub repetitions: u32,
 }
 
 impl ScheduleGroup {
-    /// What is wrong with its numbers: the field, and why.
+    /// The first error in its numbers: the field and the reason.
     pub(super) fn fault(&self) -> Option<(&'static str, String)> {
         let time = |seconds: Option<f64>| seconds.filter(|&wrong| !(wrong > 0.0 && wrong < 1e9));
         if self.batches.is_empty() || self.batches.contains(&0) {
@@ -130,11 +131,11 @@ impl ScheduleGroup {
 }
 
 impl Suite {
-    /// The cells of schedulers of these keys: by group, net, batch, machine and scheduler.
+    /// The cells of the given schedulers: by group, net, batch, machine and scheduler.
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Bad`] for a pattern that no net, machine or scheduler fits.
+    /// [`SuiteError::Bad`] for a pattern that matches no net, machine or scheduler.
     pub fn schedules(&self, schedulers: &[String]) -> Result<Vec<SchedulePick>, SuiteError> {
         let mut picks = Vec::new();
         for group in &self.schedules {
@@ -172,7 +173,7 @@ impl Suite {
         Ok(picks)
     }
 
-    /// The places of the names that one of the patterns fits, ascending.
+    /// The indices of the names that match one of the patterns, ascending.
     fn matching(&self, what: &str, patterns: &[String], names: &[&str]) -> Result<Vec<usize>, SuiteError> {
         for pattern in patterns {
             if !names.iter().any(|name| glob(pattern, name)) {

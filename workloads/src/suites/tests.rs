@@ -166,7 +166,7 @@ fn allocators_are_played_on_the_workloads_of_their_groups() {
 #[test]
 fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     let catalog = Catalog::new(None);
-    // All that the harness has, as every pattern has to fit one.
+    // All keys of the harness, as every pattern has to match one.
     let keys = [
         "network-wise",
         "device",
@@ -193,7 +193,7 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     assert_eq!(count("seeds", "cupy2rc1-pool"), nets);
     assert!(count("smoke", "cupy2rc1-pool") >= 3 && count("smoke", "profile-guided") >= 3);
     assert_eq!(count("smoke", "profile-guided/scoped"), count("smoke", "profile-guided"));
-    // Every recorded trace, and the process of each that PyTorch's allocator was recorded in.
+    // Every recorded trace, and the process of each trace recorded in PyTorch's allocator.
     let recorded = catalog.keys();
     let traces = recorded.iter().filter(|key| key.starts_with("torch") || key.starts_with("onnx/")).count();
     let processes = recorded.iter().filter(|key| key.ends_with("/process")).count();
@@ -253,7 +253,7 @@ fn what_is_wrong_in_an_included_suite_is_told_by_its_file_and_line() {
     let line = seeds.text.lines().position(|line| line == "[[expect]]").expect("it has some") + 1;
     let patterns = suite.groups.iter().flat_map(|group| group.planners.iter().chain(&group.except));
     let known: Vec<String> = patterns.cloned().chain(["best-fit".to_owned()]).collect();
-    // No cells at all: as if `[limits]` left out what the included suite knows.
+    // No cells at all: as if `[limits]` excluded the cells that the included suite expects.
     let error = suite.check(&Catalog::new(None), &known, &[], &[]).expect_err("nothing is run");
     let (place, told) = (format!("{}:{line}: this `[[expect]]`", seeds.file), error.to_string());
     assert!(told.starts_with(&place), "{told} rather than {place}");

@@ -1,10 +1,9 @@
 //! A convolutional net without branches: forward, or forward and backward.
 //!
-//! Models AlexNet and VGG: convolutions with a workspace, each followed by an activation, a pooling
-//! wherever the image shrinks. Images halve and channels double from stage to stage, so activations
-//! shrink with depth while weights grow. In training every activation waits for its backward operation:
-//! lives nest like brackets, and the load peaks at the turn. Inference needs two or three buffers at a
-//! time. Beyond `depth` operations another iteration follows.
+//! Models AlexNet and VGG: convolutions with a workspace, each followed by an activation, and a pooling wherever the
+//! image shrinks. Images halve and channels double from stage to stage, so activations shrink with depth while weights
+//! grow. In training every activation waits for its backward operation: lives nest like brackets, and the load peaks at
+//! the turn. Inference needs two or three buffers at a time. After `depth` operations another iteration follows.
 //!
 //! # References
 //!
@@ -19,7 +18,7 @@ use super::{Family, Made, ParameterError, Values};
 /// Forward operations of one iteration.
 pub(super) const DEPTH: Parameter =
     Parameter::number("depth", "200", (1, 1_000_000), "forward operations of one iteration");
-/// Images at a time.
+/// Images per batch.
 pub(super) const BATCH: Parameter = Parameter::number("batch", "32", (1, 4096), "images at a time");
 
 /// The family `chain`.
@@ -53,7 +52,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     lower(values, || Iteration { input, steps: steps.clone() })
 }
 
-/// The shape of activations at some depth: halved sides, doubled channels, from stage to stage.
+/// The shape of activations at a depth: from stage to stage, sides halve and channels double.
 pub(super) struct Image {
     batch: u64,
     side: u64,
@@ -69,7 +68,7 @@ impl Image {
         Self { batch, side: 112, channels: 64, stage: 0, per_stage: depth.div_ceil(Self::STAGES).max(2) }
     }
 
-    /// Moves on to the stage of a depth; says whether the image shrank.
+    /// Advances to the stage of a depth; returns whether the image shrank.
     pub(super) fn advance(&mut self, depth: usize) -> bool {
         let stage = (depth / self.per_stage).min(Self::STAGES - 1);
         let shrinks = stage > self.stage;
@@ -81,7 +80,7 @@ impl Image {
         shrinks
     }
 
-    /// Bytes of an activation.
+    /// The bytes of an activation.
     pub(super) fn bytes(&self) -> u64 {
         self.batch * self.channels * self.side * self.side * 4
     }

@@ -1,15 +1,15 @@
-//! Random numbers that are the same on every machine and under every version of the `rand` crates.
+//! Random numbers that are equal on every machine and in every version of the `rand` crates.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A seeded source of whole numbers. No floating point: logarithms differ between machines.
+/// A seeded source of whole numbers. It avoids floating point, because logarithms differ between machines.
 pub(crate) struct Dice(ChaCha8Rng);
 
 impl Dice {
-    /// Numbers of their own for each seed and family.
+    /// A separate sequence for each seed and family.
     pub(crate) fn new(seed: u64, family: &str) -> Self {
-        // FNV-1a, so that families with one seed do not share their numbers.
+        // FNV-1a, so that families with the same seed get different numbers.
         let name = family.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -30,23 +30,23 @@ impl Dice {
         low + self.below(high - low + 1)
     }
 
-    /// As [`Dice::between`], for steps.
+    /// Like [`Dice::between`], for steps.
     pub(super) fn steps(&mut self, low: u32, high: u32) -> u32 {
         u32::try_from(self.between(u64::from(low), u64::from(high))).expect("no more than the upper end")
     }
 
-    /// True so many times out of a hundred.
+    /// True with a probability of `chance` percent.
     pub(super) fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// One of several.
+    /// A random element.
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         let at = self.below(from.len() as u64);
         from[usize::try_from(at).expect("an index")]
     }
 
-    /// All in a new order.
+    /// Reorders all items at random.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             let other = self.below(end as u64 + 1);

@@ -1,9 +1,9 @@
-//! A rectangle of time and address, cut through again and again: the optimum is its height.
+//! A rectangle of time and address, cut repeatedly: the optimum is its height.
 //!
-//! Every cut goes straight through a piece, across the steps or across the addresses, so the pieces fill
-//! the rectangle without waste: the load is its height at every step, and putting the pieces back where
-//! they were cut is an optimal plan. The pieces are then shuffled. Models no net: it measures how far a
-//! heuristic stays from an optimum that is known at any size.
+//! Every cut goes straight through a piece, across the steps or across the addresses, so the pieces fill the rectangle
+//! without waste. The load is its height at every step, and putting the pieces back is an optimal plan. The pieces are
+//! then shuffled. It does not model a net; it measures the distance of a heuristic from an optimum that is known at any
+//! size.
 //!
 //! ```text
 //!  address
@@ -46,7 +46,7 @@ pub const FAMILY: Family = Family {
 
 const GRANULE: u64 = 512;
 
-/// A piece that is to become so many buffers.
+/// A piece that will be cut into `count` buffers.
 #[derive(Clone, Copy)]
 struct Piece {
     start: u64,
@@ -78,12 +78,12 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
 }
 
 impl Piece {
-    /// Cuts it in two, each with room for its share: no piece is asked for more buffers than it has cells.
+    /// Cuts it in two, each large enough for its share: no piece gets more buffers than it has cells.
     fn cut(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
         let (width, height) = (self.end - self.start, self.high - self.low);
         let across_steps = if width == 1 || height == 1 { width > 1 } else { dice.percent(aspect) };
         let (length, cells) = if across_steps { (width, height) } else { (height, width) };
-        // Between a quarter and three quarters, where there is a choice.
+        // Between a quarter and three quarters, if possible.
         let at = dice.between((length / 4).max(1), (length - length / 4).min(length - 1).max(1));
         let (below, above) = (at * cells, (length - at) * cells);
         let share = dice.between(self.count / 4, self.count - self.count / 4);

@@ -1,9 +1,9 @@
 //! A recurrent net unrolled over sentences whose lengths are sampled.
 //!
-//! Models seq2seq training: every iteration has another length, so no two iterations ask for the same
-//! memory, and a plan made from one does not fit the next. Thousands of small buffers of three sizes
-//! (gates, cell, hidden); hidden states wait for the end of the sentence, where all of them are
-//! concatenated for the output layer. Short sentences are more frequent than long ones.
+//! Models seq2seq training: every iteration has another length, so no two iterations request the same memory, and a
+//! plan for one does not fit the next. There are thousands of small buffers of three sizes (gates, cell, hidden).
+//! Hidden states wait for the end of the sentence, where they are all concatenated for the output layer. Short
+//! sentences are more frequent than long ones.
 //!
 //! # References
 //!
@@ -36,7 +36,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let (batch, hidden) = (values.number("batch"), values.number("hidden"));
     let longest = values.number("longest");
     lower(values, || {
-        // The smaller of two even draws: short sentences are frequent.
+        // The smaller of two uniform draws makes short sentences frequent.
         let words = dice.between(2, longest).min(dice.between(2, longest));
         Iteration {
             input: batch * words * 8,
@@ -45,7 +45,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     })
 }
 
-/// The steps of one sentence; `state` is the bytes of a hidden state.
+/// The steps of one sentence; `state` is the size of a hidden state in bytes.
 fn sentence(words: u64, state: u64, weight: u64) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut states = Vec::new();
@@ -54,7 +54,7 @@ fn sentence(words: u64, state: u64, weight: u64) -> Vec<Step> {
         let at = steps.len();
         let (hidden, cell) = before.unzip();
         let gates = Step::new("gates", hidden.into_iter().collect::<Vec<_>>(), 4 * state, Saves::Inputs);
-        // The weights are shared: their gradient is one buffer that all words add to.
+        // The weights are shared: their gradient is one buffer to which all words add.
         steps.push(if word == 0 { gates.weighing(weight) } else { gates });
         let inputs: Vec<usize> = std::iter::once(at).chain(cell).collect();
         steps.push(Step::new("cell", inputs, state, Saves::Inputs));

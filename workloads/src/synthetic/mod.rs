@@ -1,7 +1,7 @@
 //! Seeded families of placement problems.
 //!
-//! A key `synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>` names one instance for good: the same
-//! on every machine. [`families`] lists them with their parameters.
+//! A key `synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>` permanently names one instance, equal on every
+//! machine. [`families`] lists the families with their parameters.
 //!
 //! ```
 //! use planlab_workloads::synthetic;
@@ -42,7 +42,7 @@ pub struct Family {
     pub name: &'static str,
     /// What it models, in one line.
     pub summary: &'static str,
-    /// What can be set.
+    /// Its parameters.
     pub parameters: &'static [Parameter],
     make: fn(&Values) -> Result<Made, ParameterError>,
 }
@@ -72,15 +72,15 @@ static FAMILIES: [Family; 16] = [
     adversary::best_fit::FAMILY,
 ];
 
-/// An instance with what its construction knows.
+/// An instance with the facts that its construction provides.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Made {
     /// The problem.
     pub instance: Instance,
-    /// Names and categories, where the family has them.
+    /// Names and categories, if the family has them.
     pub labels: Option<Labels>,
-    /// The optimal height, where it is known by construction.
+    /// The optimal height, if the construction determines it.
     pub optimum: Option<Bytes>,
     /// Offsets of a plan of that height.
     pub witness: Option<Vec<Offset>>,
@@ -100,22 +100,21 @@ impl Made {
     }
 }
 
-/// The instance of a family with some parameters, the others at their defaults.
+/// The instance of a family with the given parameters; the others have their defaults.
 ///
 /// # Errors
 ///
-/// [`ParameterError`] for a family or parameter that does not exist (with the nearest names), or a value
-/// that is not allowed.
+/// [`ParameterError`] for an unknown family or parameter (with similar names), or a forbidden value.
 pub fn generate(family: &str, parameters: &[(&str, &str)]) -> Result<Trace, ParameterError> {
     let (family, values) = resolve(family, parameters)?;
     Ok(trace(family, &values, make(family, &values)?))
 }
 
-/// As [`generate`], with the plan that proves a known optimum.
+/// Like [`generate`], with the plan that proves a known optimum.
 ///
 /// # Errors
 ///
-/// As [`generate`].
+/// Like [`generate`].
 pub fn construct(family: &str, parameters: &[(&str, &str)]) -> Result<Made, ParameterError> {
     let (family, values) = resolve(family, parameters)?;
     make(family, &values)
@@ -125,23 +124,23 @@ pub fn construct(family: &str, parameters: &[(&str, &str)]) -> Result<Made, Para
 ///
 /// # Errors
 ///
-/// As [`generate`], and for a key that has no `n` or seed.
+/// Like [`generate`]; also for a key without `n` or seed.
 pub fn load(key: &str) -> Result<Trace, ParameterError> {
     let (family, values) = parse(key)?;
     Ok(trace(family, &values, make(family, &values)?))
 }
 
-/// The number of buffers of the instance of a key.
+/// The number of buffers in the instance of a key.
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// Like [`load`].
 pub fn buffers(key: &str) -> Result<usize, ParameterError> {
     let (_, values) = parse(key)?;
     Ok(values.count("n"))
 }
 
-/// Keys of instances of every family, from 10 to 1,000,000 buffers, seed 0: what lists show.
+/// Keys of instances of every family for lists, from 10 to 1,000,000 buffers, with seed 0.
 #[must_use]
 pub fn selection() -> Vec<String> {
     let variants = [
@@ -164,7 +163,7 @@ pub fn selection() -> Vec<String> {
     keys
 }
 
-/// The family of a key with one line on what it models; `None` where the key is not one.
+/// The family of a key, with one line on what it models; `None` if the key is invalid.
 #[must_use]
 pub fn describe(key: &str) -> Option<String> {
     let (family, values) = parse(key).ok()?;
@@ -201,7 +200,7 @@ fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
     resolve(&name, &parameters)
 }
 
-/// The key of an instance: parameters that differ from their defaults, then size and seed.
+/// The key of an instance: non-default parameters, then size and seed.
 fn key(family: &Family, values: &Values) -> String {
     let mut key = format!("synthetic/{}", family.name);
     for setting in values.settings(family) {

@@ -1,9 +1,9 @@
-//! Several streams at once, whose buffers come free only at a common point.
+//! Several parallel streams, whose buffers are only freed at a common point.
 //!
-//! Models inference on parallel CUDA streams: a buffer's last reader has been *issued* long before it has
-//! *run*, so its memory may go to another stream only after both have met. `rule=late` keeps each buffer
-//! until the next meeting (every `sync` operations); `rule=apart` frees it at once, but keeps it apart from
-//! what other streams allocate before that meeting.
+//! Models inference on parallel CUDA streams: a buffer's last reader has been *issued* long before it has *run*, so
+//! another stream may use its memory only after both have met. `rule=late` keeps each buffer until the next meeting
+//! (every `sync` operations). `rule=apart` frees it immediately, but keeps it apart from buffers that other streams
+//! allocate before that meeting.
 //!
 //! # References
 //!
@@ -53,8 +53,8 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     Ok(made)
 }
 
-/// Operation `i` makes buffer `i` at step `i` on its stream; the next operation of the stream reads it,
-/// one time in eight a later one (a skip connection). The step after that read, by buffer.
+/// The step after the last read of each buffer. Operation `i` makes buffer `i` at step `i` on its stream. The next
+/// operation of the stream reads it; one time in eight, a later one does (a skip connection).
 fn last_uses(dice: &mut Dice, streams: &[u64]) -> Vec<u32> {
     let mut ahead = std::collections::BTreeMap::<u64, Vec<u32>>::new();
     let mut ends = vec![0; streams.len()];
@@ -71,13 +71,13 @@ fn last_uses(dice: &mut Dice, streams: &[u64]) -> Vec<u32> {
     ends
 }
 
-/// From 64 KiB to 16 MiB, as many of each power of two.
+/// From 64 KiB to 16 MiB, with each power of two equally likely.
 fn size(dice: &mut Dice) -> Bytes {
     let low = 1 << dice.between(16, 23);
     Bytes::new(dice.between(low / 512, 2 * low / 512) * 512)
 }
 
-/// Each buffer with those that other streams allocate between its end and the next meeting.
+/// Pairs each buffer with those that other streams allocate between its end and the next meeting.
 fn pairs(streams: &[u64], ends: &[u32], meeting: impl Fn(u32) -> u32) -> Vec<KeepApart> {
     let horizon = u32::try_from(streams.len()).expect("n is bounded");
     let mut pairs = Vec::new();

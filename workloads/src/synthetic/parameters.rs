@@ -1,11 +1,11 @@
-//! The parameters of a family: declared, checked, with defaults.
+//! The parameters of a family: declaration, defaults and checks.
 
 use planlab_dsa::InstanceError;
 
 use super::{FAMILIES, Family};
 use crate::nearest::{did_you_mean, nearest};
 
-/// What a parameter may be.
+/// The permitted values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number within these bounds, both included.
@@ -14,23 +14,23 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// Something about a family that can be set.
+/// A parameter of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it is where nobody sets it.
+    /// The default value.
     pub default: &'static str,
-    /// What it does, with its unit.
+    /// Its effect, with its unit.
     pub summary: &'static str,
-    /// What it may be.
+    /// Its permitted values.
     pub kind: Kind,
 }
 
-/// The number of buffers, met exactly.
+/// The exact number of buffers.
 pub(super) const N: Parameter = Parameter::number("n", "1000", (10, 10_000_000), "number of buffers");
-/// Where the random numbers start.
+/// The seed of the random numbers.
 pub(super) const SEED: Parameter =
     Parameter::number("seed", "0", (0, u64::MAX), "start of the random numbers");
 
@@ -53,19 +53,19 @@ impl Parameter {
     }
 }
 
-/// Why there is no such instance.
+/// Why the instance does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// No family of that name.
+    /// No family has this name.
     #[error("there is no family `{name}`{}", did_you_mean(nearest))]
     UnknownFamily {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What may have been meant.
+        /// Similar names.
         nearest: Vec<&'static str>,
     },
-    /// No parameter of that name.
+    /// The family has no parameter with this name.
     #[error(
         "the family `{family}` has no parameter `{name}` (it has {}){}",
         parameters.join(", "),
@@ -74,21 +74,21 @@ pub enum ParameterError {
     UnknownParameter {
         /// The family.
         family: &'static str,
-        /// What was set.
+        /// The given name.
         name: String,
-        /// What may have been meant.
+        /// Similar names.
         nearest: Vec<&'static str>,
-        /// What the family has.
+        /// The family's parameters.
         parameters: Vec<&'static str>,
     },
-    /// A value that the parameter cannot take.
+    /// A forbidden value for the parameter.
     #[error("{parameter}={value}: it must be {allowed}")]
     BadValue {
         /// The parameter.
         parameter: &'static str,
-        /// What it was set to.
+        /// The given value.
         value: String,
-        /// What it can be.
+        /// The permitted values.
         allowed: String,
     },
     /// A parameter that is set more than once.
@@ -105,7 +105,7 @@ pub enum ParameterError {
         /// The key.
         key: String,
     },
-    /// The parameters lead to sizes that are too large together.
+    /// The parameters give sizes whose sum is too large.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
@@ -117,7 +117,7 @@ impl ParameterError {
     }
 }
 
-/// The value of every parameter of a family.
+/// The values of all parameters of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<(&'static str, Value)>);
 
@@ -153,11 +153,11 @@ impl Values {
         &found.expect("a family reads its own parameters").1
     }
 
-    /// A number.
+    /// The value of a number.
     ///
     /// # Panics
     ///
-    /// If the family has no number of that name.
+    /// If the family has no number with that name.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         match self.get(name) {
@@ -166,31 +166,31 @@ impl Values {
         }
     }
 
-    /// A number, as an index or a count.
+    /// The value of a number, as an index or a count.
     ///
     /// # Panics
     ///
-    /// If the family has no number of that name, or it does not fit.
+    /// If the family has no number with that name, or it does not fit.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
         usize::try_from(self.number(name)).expect("counts are bounded")
     }
 
-    /// A number, as a step.
+    /// The value of a number, as a step.
     ///
     /// # Panics
     ///
-    /// If the family has no number of that name, or it does not fit.
+    /// If the family has no number with that name, or it does not fit.
     #[must_use]
     pub fn steps(&self, name: &str) -> u32 {
         u32::try_from(self.number(name)).expect("steps are bounded")
     }
 
-    /// A word.
+    /// The value of a choice.
     ///
     /// # Panics
     ///
-    /// If the family has no word of that name.
+    /// If the family has no choice with that name.
     #[must_use]
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
@@ -199,7 +199,7 @@ impl Values {
         }
     }
 
-    /// `name=value` of what differs from its default, but for size and seed.
+    /// `name=value` for each non-default parameter, except size and seed.
     pub(super) fn settings(&self, family: &Family) -> Vec<String> {
         let mut settings = Vec::new();
         for parameter in family.parameters {

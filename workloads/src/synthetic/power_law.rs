@@ -1,9 +1,9 @@
 //! Few large buffers and very many small ones, most of them short-lived.
 //!
-//! Models a training process as an allocator sees it: parameters, statistics and indices of a few bytes
-//! beside activations of hundreds of megabytes, and temporaries beside what lives for an iteration. A
-//! size doubles again with probability `tail` %, so sizes of `2^k` granules and more have probability
-//! `(tail / 100)^k`: a discrete Pareto law of exponent `-log2(tail / 100)`. Widths follow the same law.
+//! Models a training process from an allocator's view: parameters, statistics and indices of a few bytes beside
+//! activations of hundreds of megabytes, and temporaries beside buffers that live for an iteration. A size doubles
+//! again with probability `tail` %, so sizes of `2^k` granules and more have probability `(tail / 100)^k`: a discrete
+//! Pareto law with exponent `-log2(tail / 100)`. Widths follow the same law.
 //!
 //! # References
 //!
@@ -31,7 +31,7 @@ pub const FAMILY: Family = Family {
     make,
 };
 
-/// Sizes stop doubling here: 512-byte granules make 8 GiB.
+/// The most doublings of a size: 512-byte granules then reach 8 GiB.
 const MOST_DOUBLINGS: u32 = 24;
 
 fn make(values: &Values) -> Result<Made, ParameterError> {
@@ -47,7 +47,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     Made::plain(buffers.collect())
 }
 
-/// A number from 1 on; at least `2^k` with probability `(tail / 100)^k`, even within each doubling.
+/// A number from 1 on; at least `2^k` with probability `(tail / 100)^k`, uniform within each doubling.
 fn pareto(dice: &mut Dice, tail: u64) -> u64 {
     let mut low = 1;
     for _ in 0..MOST_DOUBLINGS {

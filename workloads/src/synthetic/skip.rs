@@ -1,9 +1,8 @@
 //! Nets with skip connections: residual blocks, or encoder and decoder of a U-Net.
 //!
-//! Models ResNet (`kind=residual`): the block's input waits until it is added to the block's output.
-//! Models U-Net (`kind=unet`): each level of the encoder waits for its level of the decoder, so that
-//! large buffers live long even in inference, across the small ones in between; that is where a heuristic
-//! that never looks ahead fragments.
+//! Models ResNet (`kind=residual`): the block's input waits until it is added to the block's output. Models U-Net
+//! (`kind=unet`): each level of the encoder waits for its level of the decoder. Large buffers thus live long even in
+//! inference, across the small ones in between. A heuristic without look-ahead fragments memory there.
 //!
 //! # References
 //!
@@ -68,7 +67,7 @@ fn residual(dice: &mut Dice, depth: usize, batch: u64) -> Vec<Step> {
         let branch = entry + 5;
         let mut skip = entry;
         if shrinks {
-            // The shapes differ: the skip needs a projection of its own.
+            // The shapes differ: the skip needs its own projection.
             steps.push(image.convolution(vec![entry], 4));
             skip = branch + 1;
         }
@@ -78,7 +77,7 @@ fn residual(dice: &mut Dice, depth: usize, batch: u64) -> Vec<Step> {
     steps
 }
 
-/// Levels down, the bottom, levels up; again while there is depth left (a stacked hourglass).
+/// Levels down, the bottom, levels up; repeated until `depth` is used up (a stacked hourglass).
 fn unet(dice: &mut Dice, depth: usize, batch: u64) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     while steps.len() < depth {

@@ -1,8 +1,8 @@
-//! Every buffer starts a step after the one before and ends a step after it: a sliding window.
+//! A sliding window: every buffer starts one step after the previous one and ends one step after it.
 //!
-//! Models pipelines and streaming decoders. Sizes climb a little from buffer to buffer, so that what has
-//! just come free is always a little too small for what comes next; after `period` buffers they fall back.
-//! First fit in start order leaves a hole behind each step.
+//! Models pipelines and streaming decoders. Sizes grow slightly from buffer to buffer, so that freed memory is always
+//! slightly too small for the next buffer; after `period` buffers they fall back. First fit in start order leaves a
+//! hole behind each step.
 //!
 //! ```text
 //!  address

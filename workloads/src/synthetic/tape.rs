@@ -1,5 +1,5 @@
-//! A net as a tape of forward operations, and how it becomes a graph: inference, or training with the
-//! backward pass nested inside the forward one.
+//! A net as a tape of forward operations, and its conversion to a graph: inference, or training with the backward pass
+//! nested inside the forward one.
 //!
 //! ```text
 //!  step       f0    f1    f2  | b2    b1    b0   update
@@ -15,7 +15,7 @@ use planlab_graph::{Graph, GraphBuilder, OpId, Operation, Tensor, TensorId, live
 use super::parameters::Parameter;
 use super::{Made, ParameterError, Values};
 
-/// What training keeps of an operation for its backward pass.
+/// The data of an operation that training keeps for its backward pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Saves {
     Nothing,
@@ -27,10 +27,10 @@ pub(super) enum Saves {
 #[derive(Clone)]
 pub(super) struct Step {
     pub(super) kind: &'static str,
-    /// Earlier steps of the same iteration; empty: it reads the iteration's input.
+    /// Earlier steps of the same iteration; if empty, it reads the iteration's input.
     pub(super) inputs: Vec<usize>,
     pub(super) bytes: u64,
-    /// Bytes of the weights, and so of their gradient; 0 for none.
+    /// Bytes of the weights, and of their gradient; 0 for none.
     pub(super) weight: u64,
     /// Bytes of workspace, forward and backward; 0 for none.
     pub(super) workspace: u64,
@@ -52,7 +52,7 @@ impl Step {
         self
     }
 
-    /// The buffers that the step comes to.
+    /// The number of buffers that the step makes.
     fn buffers(&self, train: bool) -> usize {
         let workspace = usize::from(self.workspace > 0);
         if train { 2 + usize::from(self.weight > 0) + 2 * workspace } else { 1 + workspace }
@@ -65,18 +65,18 @@ pub(super) struct Iteration {
     pub(super) steps: Vec<Step>,
 }
 
-/// Whether a net runs forwards only.
+/// Whether a net only runs forwards.
 pub(super) const MODE: Parameter =
     Parameter::choice("mode", &["train", "infer"], "forward and backward, or forward only");
-/// Whether element-wise operations may write over their input.
+/// Whether element-wise operations may overwrite their input.
 pub(super) const IN_PLACE: Parameter = Parameter::choice(
     "in-place",
     &["no", "yes"],
     "whether element-wise operations may overwrite their input",
 );
 
-/// Runs as many iterations as it takes to come to exactly `n` buffers; the last one is cut short, and
-/// what then is missing are scratch buffers that live for one operation.
+/// Runs as many iterations as needed for exactly `n` buffers. The last iteration is cut short, and scratch buffers that
+/// live for one operation make up the rest.
 pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Result<Made, ParameterError> {
     let n = values.count("n");
     let train = values.choice("mode") == "train";
@@ -85,7 +85,7 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
     let mut room = n;
     while room > FIXED {
         let mut iteration = next();
-        // Input, gradient of the loss and the first step are the least that an iteration comes to.
+        // An iteration has at least the input, the gradient of the loss and the first step.
         let mut needed = FIXED;
         let fits = |step: &&Step| {
             needed += step.buffers(train);
@@ -105,7 +105,7 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
     Ok(Made { instance, labels: Some(labels), optimum: None, witness: None })
 }
 
-/// Buffers of an iteration beside its steps: the input, and one to spare.
+/// Buffers of an iteration besides its steps: the input, and a spare one.
 const FIXED: usize = 2;
 
 struct Net {
@@ -154,7 +154,7 @@ impl Net {
                 self.graph.operation(Operation::new("loss").reads([outputs[index]]).writes([loss]));
                 gradients[index] = Some(loss);
             }
-            // An output that nobody read, in an iteration that is cut short, has no gradient.
+            // In an iteration that is cut short, an output that nothing reads has no gradient.
             let Some(gradient) = gradients[index] else { continue };
             let mut operation = Operation::new(step.kind).reads([gradient]);
             operation = operation.with_workspace(Bytes::new(step.workspace));
@@ -168,7 +168,7 @@ impl Net {
                 let bytes = iteration.steps[source].bytes;
                 let target = known.unwrap_or_else(|| self.tensor(bytes, "gradient"));
                 gradients[source] = Some(target);
-                // A second consumer adds to the gradient where it lies.
+                // A second consumer adds to the gradient in place.
                 operation = operation.reads(known).writes([target]);
             }
             if step.weight > 0 {
@@ -181,7 +181,7 @@ impl Net {
         self.graph.operation(Operation::new("update").reads(weights));
     }
 
-    /// Spreads buffers that live for one operation over the net.
+    /// Distributes buffers that live for one operation over the net.
     fn scratch(&mut self, count: usize) {
         let operations = self.graph.operations();
         for index in 0..count {

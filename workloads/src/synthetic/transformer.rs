@@ -49,7 +49,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     lower(values, || Iteration { input: batch * sequence * 8, steps: steps.clone() })
 }
 
-/// Bytes of what repeats in every layer.
+/// The sizes in bytes that repeat in every layer.
 struct Shape {
     stream: u64,
     scores: u64,

@@ -1,12 +1,12 @@
-//! Sizes, starts and widths drawn evenly: no structure at all.
+//! Uniformly drawn sizes, starts and widths: no structure at all.
 //!
-//! Models nothing that a net does; it is the null hypothesis of the placement literature, on which most
-//! published comparisons of heuristics run.
+//! It does not model a net; it is the null hypothesis of the placement literature, and most published comparisons of
+//! heuristics use it.
 //!
 //! # References
 //!
-//! 1. J. M. Robson, "Bounds for some functions concerning dynamic storage allocation", J. ACM 21(3),
-//!    1974, doi:10.1145/321832.321846: why the *order* of requests and not their mean is what hurts.
+//! 1. J. M. Robson, "Bounds for some functions concerning dynamic storage allocation", J. ACM 21(3), 1974,
+//!    doi:10.1145/321832.321846: why the *order* of requests and not their mean is what hurts.
 
 use planlab_dsa::{Buffer, Bytes};
 
@@ -40,21 +40,21 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     Made::plain(buffers.collect())
 }
 
-/// A span of steps in which so many buffers are live on average.
+/// A range of steps in which `live` buffers are live on average.
 pub(super) struct Window {
     horizon: u32,
     pub(super) mean_width: u32,
 }
 
 impl Window {
-    /// For `n` buffers with one start for each step on average.
+    /// For `n` buffers, with one start per step on average.
     pub(super) fn new(n: u64, live: u64) -> Self {
         let horizon = u32::try_from(n.max(8)).expect("n is bounded");
         let mean_width = u32::try_from(live.min(n / 4).max(1)).expect("no more than n");
         Self { horizon, mean_width }
     }
 
-    /// A life of that width anywhere in the window.
+    /// A life of this width anywhere in the window.
     pub(super) fn life(&self, dice: &mut Dice, width: u32) -> planlab_dsa::LiveRange {
         let width = width.min(self.horizon);
         let start = dice.steps(0, self.horizon - width);

@@ -1,4 +1,4 @@
-//! The synthetic families: exact sizes, the same on every machine, optima that are proved.
+//! Tests the synthetic families: exact sizes, equal instances on every machine, proven optima.
 
 use planlab_dsa::Plan;
 use planlab_workloads::Catalog;
@@ -42,7 +42,7 @@ fn instances_never_change() {
     assert_eq!(found, DIGESTS);
 }
 
-/// What records of results are filed under: a family that makes other instances needs another name.
+/// Stored results refer to these digests: a family that makes other instances needs another name.
 const DIGESTS: [(&str, &str); 16] = [
     ("uniform", "34b5e5dfd6c3"),
     ("power-law", "4f9f4321099c"),

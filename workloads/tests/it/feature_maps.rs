@@ -1,4 +1,4 @@
-//! Nets as feature maps, for schedulers.
+//! Tests nets as feature maps, for schedulers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,7 +94,7 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
         (&first.extents[..], &first.strides[..], first.positions),
         (&[7, 7][..], &[2, 2][..], 112 * 112)
     );
-    // Transposed convolutions move their windows over their outputs, once for each place of the input.
+    // Transposed convolutions move their windows over their outputs, once for each position of the input.
     let dcgan = net("dcgan", 2);
     let transposed = dcgan.function_ids().filter(|&id| dcgan.function(id).name.starts_with("transposed"));
     let positions: Vec<u64> = transposed.filter_map(|id| Some(dcgan.kernel(id)?.positions)).collect();
@@ -105,8 +105,8 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
     );
 }
 
-/// By algorithm, the fastest first: how many of ResNet-50's convolutions use it; the largest workspace; all seconds over
-/// those without a limit.
+/// For each algorithm, fastest first, the number of ResNet-50's convolutions that use it. Then the largest workspace,
+/// and the total time divided by that without a limit.
 fn under_limit(batch: u64, factor: f64) -> ([usize; 4], u64, f64) {
     let machine = Machine::built_in("x86-pcie3").expect("built in");
     let problem = SchedulingProblem::new(net("resnet50", batch), machine);
@@ -124,11 +124,11 @@ fn under_limit(batch: u64, factor: f64) -> ([usize; 4], u64, f64) {
 fn a_workspace_limit_leaves_resnet50_other_algorithms() {
     // Without any workspace all 53 convolutions are plain products.
     assert_eq!(under_limit(32, 0.0), ([0, 0, 0, 53], 0, 1.1797));
-    // At batch 1, the first convolution and the 3 x 3 ones of 64 and 128 channels cannot hold their indices: 4 * 9 bytes are
-    // more than 0.05 * 4 * 128. The largest that can is 1 x 1 on 56 x 56.
+    // At batch 1, the first convolution and the 3 x 3 ones of 64 and 128 channels cannot hold their indices: 4 * 9
+    // bytes are more than 0.05 * 4 * 128. The largest one that can is 1 x 1 on 56 x 56.
     assert_eq!(under_limit(1, 0.05), ([0, 0, 45, 8], 4 * 56 * 56, 1.0302));
     assert_eq!(under_limit(32, 0.05), ([0, 0, 53, 0], 4 * 49 * 112 * 112, 1.0));
-    // The first convolution by FFT, and Winograd for the 3 x 3 ones that do not halve the map.
+    // The first convolution uses FFT, and Winograd serves the 3 x 3 ones that do not halve the map.
     let transforms = 8 * 4 * (3 * 224 * 224 + 64 * 112 * 112);
     assert_eq!(under_limit(1, 20.0), ([16, 1, 36, 0], transforms, 0.9223));
     assert_eq!(under_limit(32, 20.0), ([16, 1, 36, 0], 32 * transforms, 0.8931));

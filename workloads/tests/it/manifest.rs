@@ -1,4 +1,4 @@
-//! The recorded corpus is what its manifest says.
+//! The recorded corpus matches its manifest.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn pool_costs_agree_with_the_expectations() {
     for cost in pool_costs() {
         let known = expected().propagation(&cost.key).expect("a propagation");
         assert_eq!(cost.buffers, known.buffers, "{}", cost.key);
-        // Two runs of the pool: what it holds differs by a fraction of a percent.
+        // Two runs of the pool: the bytes held differ by a fraction of a percent.
         let (one, other) = (cost.pool_total.get(), known.cupy2_pool.get());
         assert!(one.abs_diff(other) * 500 < other, "{}: {one} and {other}", cost.key);
         assert!(cost.pool_ms > 0.0 && cost.plan_ms >= 0.0);

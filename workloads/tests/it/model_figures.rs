@@ -1,7 +1,7 @@
-//! Parameters and FLOPs of every net, against published figures or against counts made here by hand.
+//! Compares the parameters and FLOPs of every net with published figures or with independent counts.
 //!
-//! A count here shares nothing with the code under test: it lists the layers with their channels and the extents of
-//! their outputs, or is a closed formula.
+//! A count here shares no code with the library: it lists the layers with their channels and the extents of their
+//! outputs, or is a closed formula.
 
 use planlab_workloads::models::{self, Mode, Model, Spec};
 
@@ -12,7 +12,7 @@ struct Count {
     products: u64,
 }
 
-/// What follows a layer: its own parameters for each output channel.
+/// The parameters of the function after a layer, per output channel.
 const PLAIN: u64 = 0;
 const BIAS: u64 = 1;
 const NORM: u64 = 2;
@@ -55,7 +55,7 @@ fn alexnet() -> Count {
     count
 }
 
-/// Strides are in the 1 x 1 convolutions; the first convolution has a bias beside its normalisation.
+/// Strides are in the 1 x 1 convolutions; the first convolution has a bias in addition to its normalisation.
 fn resnet50() -> Count {
     let mut count = Count::default();
     count.conv([3, 64], 7 * 7, 112 * 112, NORM + BIAS);
@@ -194,7 +194,7 @@ fn inception_resnet_v1() -> Count {
     count
 }
 
-/// The modules of v2 behind its stem of `width` channels; gives the channels of the last ones.
+/// The modules of v2 after its stem of `width` channels; returns the number of channels of the last ones.
 fn inception_resnet_v2_modules(count: &mut Count, width: u64, [a, b, c]: [usize; 3]) -> u64 {
     for _ in 0..a {
         count.branch(width, &[(32, 1, E35)]);
@@ -246,7 +246,8 @@ fn inception_resnet_v2_published() -> Count {
     count
 }
 
-/// A transformer of `layers` with `d` units and `s` tokens: 12 d^2 weights a layer, the products of attention, the head.
+/// A transformer of `layers` with `d` units and `s` tokens: 12 d^2 weights per layer, the products of attention, the
+/// head.
 const fn transformer(layers: u64, d: u64, s: u64, vocabulary: u64) -> u64 {
     12 * layers * d * d * s + 2 * layers * s * s * d + s * d * vocabulary
 }
@@ -256,7 +257,7 @@ fn gpt2(layers: u64, d: u64) -> Count {
     Count { parameters, products: transformer(layers, d, 1024, 50_257) }
 }
 
-/// The head has a layer of its own before the vocabulary.
+/// The head has its own layer before the vocabulary.
 fn bert(layers: u64, d: u64) -> Count {
     let table = (30_522 + 512 + 2) * d + 2 * d;
     let head = d * d + d + 2 * d + 30_522;
@@ -285,7 +286,7 @@ fn llama(
     }
 }
 
-/// 20 source tokens; an end of sentence behind as many target tokens.
+/// 20 source tokens, and as many target tokens followed by an end of sentence.
 fn seq2seq() -> Count {
     let (vocabulary, units, source, target) = (40_000, 1024, 20, 21);
     let head = units * vocabulary;
@@ -333,13 +334,13 @@ fn counted(name: &str) -> Option<Count> {
     })
 }
 
-/// Parameters that a net has beside the published ones, for the reason that it gives.
+/// Additional parameters of a net compared with the published number, for the stated reason.
 fn more_parameters(name: &str) -> u64 {
     // The bias of 64 channels.
     if name == "resnet50" { 64 } else { 0 }
 }
 
-/// What is wrong with a net's figures.
+/// The errors in a net's figures.
 fn complaints(model: &'static Model) -> Vec<String> {
     let sequence = (model.name == "seq2seq").then_some(20);
     let of = |mode| Spec { sequence, ..Spec::new(model, mode, 1) };

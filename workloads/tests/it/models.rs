@@ -1,4 +1,4 @@
-//! The nets: what is published about them, and what holds for every graph.
+//! Tests the nets: published facts about them, and rules for every graph.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -38,7 +38,7 @@ fn resnet50_has_the_feature_maps_that_are_published() {
     let mut maps: Vec<_> = backward.iter().flat_map(|operation| &operation.reads).copied().collect();
     maps.sort_unstable();
     maps.dedup();
-    // The labels are an input, too, and no feature map.
+    // The labels are also an input, but not a feature map.
     let images = maps.iter().filter(|&&map| category(map) == Some("input")).count() - 1;
     let activations = maps.iter().filter(|&&map| category(map) == Some("activation")).count();
     assert_eq!((images, activations), (1, 104), "66 + 12 + 27 = 105");
@@ -57,7 +57,7 @@ fn chainers_rules_give_the_optima_of_the_paper() {
 #[test]
 fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
     for model in models::models() {
-        // Sampled sentences do not come in proportion.
+        // Sampled sentences are not proportional to the batch.
         let sequence = matches!(model.input, Input::Tokens { sequence: None, .. }).then_some(20);
         let of = |mode, batch| Spec { sequence, ..Spec::new(model, mode, batch) };
         let nets = [1, 2, 4].map(|batch| [Mode::Infer, Mode::Train].map(|mode| of(mode, batch)));
@@ -305,7 +305,7 @@ fn an_expert_without_a_row_keeps_its_parameters() {
     assert!(few.graph().expect("a graph").operations().len() > 100);
 }
 
-/// The most bytes that are live at once, not rounded.
+/// The most bytes live at once, without rounding.
 fn requested_load(key: &str) -> u64 {
     let trace = Catalog::new(None).load(key).expect(key);
     let mut changes = BTreeMap::<_, i64>::new();
@@ -321,10 +321,10 @@ fn requested_load(key: &str) -> u64 {
     live.max().unwrap_or(0).cast_unsigned()
 }
 
-/// What it is, and its bytes.
+/// A description, and its bytes.
 type Habit = (&'static str, i64);
 
-/// Beside our ideal load, what `PyTorch` has at its peak, to the byte.
+/// `PyTorch`'s bytes at its peak equal our ideal load plus known habits, to the byte.
 #[test]
 fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
     const SEED: Habit = ("the gradient of the loss", 4);
@@ -419,7 +419,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
     }
 }
 
-/// The operations of a graph up to its backward pass, those left out that only the loss or training needs.
+/// The operations of a graph up to its backward pass, without those that only the loss or training needs.
 fn forward_operations(graph: &Graph) -> Vec<String> {
     let skipped = ["dropout", "softmax-cross-entropy", "binary-cross-entropy", "accuracy"];
     let kinds = graph.operations().iter().map(|operation| operation.op.to_string());
@@ -428,7 +428,7 @@ fn forward_operations(graph: &Graph) -> Vec<String> {
 
 #[test]
 fn inference_lacks_the_loss_dropout_and_what_is_kept_for_the_backward_pass() {
-    // Their loss has more than a classification: auxiliary classifiers, a discriminator.
+    // Their loss includes more than a classification: auxiliary classifiers, a discriminator.
     let with_more = ["googlenet", "inception-v3", "dcgan"];
     for model in models::models() {
         let graph = |mode| Spec::new(model, mode, 1).graph().expect(model.name);
@@ -442,7 +442,7 @@ fn inference_lacks_the_loss_dropout_and_what_is_kept_for_the_backward_pass() {
     }
 }
 
-/// Places the largest buffers first, each at the lowest offset that keeps it from all others that it meets.
+/// Places the largest buffers first, each at the lowest offset without a conflict.
 fn first_fit(instance: &Instance) -> Plan {
     let buffers = instance.buffers();
     let mut met: Vec<Vec<usize>> = vec![Vec::new(); buffers.len()];

@@ -1,4 +1,4 @@
-//! What is written is read back as it was.
+//! Files are read back as they were written.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ struct Row {
     gaps: Vec<(u64, u64, bool)>,
     arena: usize,
     texts: [String; 2],
-    /// What follows it in its place, and what it is kept apart from.
+    /// Whether another row follows in its place, and whether it is kept apart from another row.
     links: [bool; 2],
 }
 
@@ -47,7 +47,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Gaps one after the other inside the life.
+/// Consecutive gaps inside the live range.
 fn gaps(row: &Row, scale: u64) -> String {
     let (mut at, end) = row.life;
     let mut out = String::new();
@@ -62,7 +62,7 @@ fn gaps(row: &Row, scale: u64) -> String {
     out
 }
 
-/// A file with everything in it; `scale` makes steps too large for 32 bits.
+/// A file with every feature; `scale` makes steps too large for 32 bits.
 fn file(rows: &[Row], alignment: Option<u64>, arenas: bool, scale: u64, pins: bool) -> String {
     let mut out = String::from("# workload: test\n# note: a, b: c\n");
     if let Some(alignment) = alignment {
@@ -78,7 +78,7 @@ fn file(rows: &[Row], alignment: Option<u64>, arenas: bool, scale: u64, pins: bo
     let mut next_pin = 0;
     for (index, row) in rows.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| (&rows[before], &ids[before]));
-        // A buffer that follows the one before it in its place starts at that one's last step.
+        // A buffer that takes over the place of the previous one starts at that one's last step.
         let heir = before.filter(|(other, id)| {
             row.links[0]
                 && !id.contains([' ', '%'])
@@ -120,7 +120,7 @@ fn read(bytes: &[u8]) -> Trace {
     read_trace("t.csv", bytes, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Labels but for line numbers.
+/// Labels without line numbers.
 fn without_lines(trace: &Trace) -> planlab_dsa::Labels {
     let mut labels = trace.labels.clone();
     labels.buffers.iter_mut().for_each(|label| label.row = None);
@@ -137,10 +137,10 @@ proptest! {
         pins in any::<bool>(),
     ) {
         if large {
-            // Where steps are ranked, gaps that end off any life have no original step.
+            // If steps are ranked, gaps that end at no live range's start or end have no original step.
             rows.iter_mut().for_each(|row| row.gaps.clear());
         }
-        // A pin is a multiple of 4096, and so of every alignment but these.
+        // A pin is a multiple of 4096, and so of every alignment except these.
         rows.iter_mut().filter(|row| row.align == 3).for_each(|row| row.align = 4);
         let text = file(&rows, alignment, arenas, if large { 1 << 40 } else { 1 }, pins);
         let trace = read(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What several tests of this folder need.
+//! Helpers that several of these tests share.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use planlab_dsa::{
@@ -6,7 +6,7 @@ use planlab_dsa::{
 };
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// So many cases; failures are kept in the named file of this folder.
+/// A configuration with this many cases; failures are stored in the given file of this folder.
 pub fn config(cases: u32, file: &'static str) -> Config {
     Config {
         cases,
@@ -39,7 +39,7 @@ pub fn offsets(offsets: &[u64]) -> Plan {
     Plan::from_offsets(offsets.iter().map(|&offset| Offset::new(offset)).collect::<Vec<_>>())
 }
 
-/// The instance with every buffer changed; ids stay.
+/// The instance with every buffer changed; ids stay the same.
 pub fn map_buffers(instance: &Instance, change: impl Fn(&mut Buffer)) -> Instance {
     let mut buffers = instance.buffers().to_vec();
     buffers.iter_mut().for_each(change);
@@ -63,7 +63,7 @@ fn new_id(order: &[usize], id: BufferId) -> BufferId {
     order.iter().position(|&old| old == id.index()).map_or(id, BufferId::from_index)
 }
 
-/// All steps later.
+/// The instance with all steps later.
 pub fn shift(instance: &Instance, by: u32) -> Instance {
     let later = |live: LiveRange| range(live.start().get() + by, live.end().get() + by);
     map_buffers(instance, |buffer| {
@@ -72,7 +72,7 @@ pub fn shift(instance: &Instance, by: u32) -> Instance {
     })
 }
 
-/// Time runs backwards. Only for instances without in-place permissions.
+/// The instance with time reversed. Only for instances without in-place permissions.
 pub fn reverse(instance: &Instance) -> Instance {
     let horizon = instance.horizon().get();
     let back = |live: LiveRange| range(horizon - live.end().get(), horizon - live.start().get());
@@ -83,7 +83,7 @@ pub fn reverse(instance: &Instance) -> Instance {
     })
 }
 
-/// All bytes times `factor`: sizes, windows, alignments, pins, capacities.
+/// The instance with all bytes times `factor`: sizes, windows, alignments, pins, capacities.
 pub fn scale(instance: &Instance, factor: u64) -> Instance {
     let bytes = |bytes: Bytes| Bytes::new(bytes.get() * factor);
     let mut buffers = instance.buffers().to_vec();

@@ -1,9 +1,9 @@
-//! What is surely complete when an event starts, and whether its buffers are there.
+//! Computes what is surely complete when an event starts, and checks that its buffers are live.
 
 use super::{Audit, EventId, Violation};
 use crate::schedule::events::{Completions, Engine};
 
-/// When an event starts, and what is surely complete by then.
+/// The start of an event, and what is surely complete by then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     pub(super) seconds: f64,
@@ -11,7 +11,7 @@ pub(super) struct Moment {
 }
 
 impl Audit<'_> {
-    /// Starts of all events: each is taken up once everything that it waits for has been.
+    /// Finds the starts of all events: each is processed after everything that it waits for.
     pub(super) fn find_clocks(&mut self) -> Result<(), Violation> {
         loop {
             let before = self.starts.each_ref().map(Vec::len);
@@ -34,7 +34,8 @@ impl Audit<'_> {
         }
     }
 
-    /// The start of the next event of an engine; `None` if there is none, or what it waits for is not known yet.
+    /// The start of the next event of an engine; `None` if there is no such event, or if its conditions are not known
+    /// yet.
     fn next_start(&self, engine: Engine) -> Option<Moment> {
         let place = self.starts[engine.index()].len();
         let event = self.schedule.of(engine).get(place)?;

@@ -1,4 +1,4 @@
-//! Where buffers lie, and whether two of them ever meet.
+//! Checks where buffers lie, and that no two of them ever overlap.
 
 use planlab_dsa::{BufferId, Bytes};
 

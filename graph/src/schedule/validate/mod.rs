@@ -1,15 +1,15 @@
-//! Whether a placed schedule is right: an audit that shares nothing with the simulator or with any scheduler.
+//! Checks a placed schedule: an audit that shares no code with the simulator or with any scheduler.
 //!
-//! What is checked holds for *any* times: an order counts only if the events' conditions force it. Each event gets a
-//! vector clock, the events of each engine that are surely complete when it starts. On it rest
+//! The checks hold for *any* times: an order counts only if the events' conditions force it. Each event gets a vector
+//! clock, the events of each engine that are surely complete when it starts. The checks use it:
 //!
-//! - **values**: every buffer holds one value, which is worked out from the net; each event must read exactly what its
-//!   task reads. A map has one value whoever computes it, so a recomputation from anything but that function's own
-//!   inputs is refused. A gradient is the sum of one part from each use of the map, each once.
-//! - **life**: what is read is written before, and freed not before the reader is complete.
+//! - **values**: every buffer holds one value, which is derived from the net; each event must read exactly what its
+//!   task reads. A map has the same value whichever event computes it, so a recomputation must use that function's own
+//!   inputs. A gradient is the sum of one part from each use of the map, each once.
+//! - **life**: a buffer is written before it is read, and not freed before the reader is complete.
 //! - **memory**: two buffers that share an address never live at once, and all lie between the base and the end.
 //! - **the host**: a map comes back only after it went out.
-//! - **time**: no function and no copy is faster than the machine; the time that the schedule claims is what it takes.
+//! - **time**: no function and no copy is faster than the machine; the declared time of the schedule is correct.
 //!
 //! # Complexity
 //!
@@ -30,21 +30,21 @@ use crate::schedule::training_net::{FunctionId, MapId};
 use clocks::Moment;
 use values::Value;
 
-/// What a right schedule comes to.
+/// The result for a correct schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Audited {
-    /// From the start to the last completion.
+    /// Seconds from the start to the last completion.
     pub seconds: f64,
-    /// Memory that its offsets need, the base included.
+    /// Memory that its offsets need, base included.
     pub height: Bytes,
 }
 
-/// An event by its engine and its place there.
+/// An event: its engine and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
     /// The engine.
     pub engine: Engine,
-    /// Its place there, from 0.
+    /// Its index there, from 0.
     pub place: usize,
 }
 
@@ -54,7 +54,7 @@ impl std::fmt::Display for EventId {
     }
 }
 
-/// What is wrong with a schedule.
+/// A fault in a schedule.
 #[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ pub enum Violation {
     /// A task of another engine.
     #[error("{event} does what that engine cannot do")]
     WrongEngine { event: EventId },
-    /// A buffer that two events write, or one writes that is there from the start.
+    /// A buffer that two events write, or that an event writes although it exists from the start.
     #[error("{event} writes buffer {buffer}, which is written already")]
     WrittenTwice { event: EventId, buffer: BufferId },
     /// A buffer that nothing writes.
@@ -77,7 +77,7 @@ pub enum Violation {
     /// A buffer that nothing frees: it would be missing in the next iteration.
     #[error("nothing frees buffer {0}")]
     NeverFreed(BufferId),
-    /// A buffer of another size than what it holds.
+    /// A buffer whose size differs from that of its content.
     #[error("buffer {buffer} has {bytes} bytes; what it holds has {wanted}")]
     WrongSize { buffer: BufferId, bytes: Bytes, wanted: Bytes },
     /// A buffer without an offset.
@@ -86,13 +86,13 @@ pub enum Violation {
     /// A buffer in the reserved bytes.
     #[error("buffer {buffer} begins at {offset}, below the {base} bytes of the base")]
     BelowBase { buffer: BufferId, offset: u64, base: Bytes },
-    /// A base that is smaller than what the machine reserves.
+    /// A base that is smaller than the machine requires.
     #[error("the base is {base} bytes; the machine reserves {wanted}")]
     WrongBase { base: Bytes, wanted: Bytes },
     /// A buffer past the end of the memory.
     #[error("buffer {buffer} ends at {end}, past the {memory} bytes of memory")]
     OutsideMemory { buffer: BufferId, end: u64, memory: Bytes },
-    /// Two buffers that share addresses, neither surely gone when the other comes.
+    /// Two buffers that share addresses without either being surely freed before the other is written.
     #[error(
         "buffers {first} and {second} share addresses, and neither is surely free when the other is written"
     )]
@@ -109,33 +109,33 @@ pub enum Violation {
     /// An operand that the task does not read.
     #[error("{event} reads buffer {buffer}, whose value its task does not read")]
     WrongValue { event: EventId, buffer: BufferId },
-    /// An operand that is missing.
+    /// A missing operand.
     #[error("{event} does not read {what}")]
     MissingValue { event: EventId, what: String },
-    /// A result for which there is no buffer, a buffer for no result, or a buffer of another name.
+    /// A result without a buffer, a buffer without a result, or a buffer with the wrong content.
     #[error("{event} writes other buffers than its task does")]
     WrongResult { event: EventId },
-    /// A function that runs forward not once.
+    /// A function whose forward pass does not run exactly once.
     #[error("function {function} runs forward {times} times")]
     Forward { function: FunctionId, times: u32 },
-    /// A function whose gradients are not computed once.
+    /// A function whose gradients are not computed exactly once.
     #[error("function {function} runs backward {times} times")]
     Backward { function: FunctionId, times: u32 },
-    /// A map that comes back without having gone out.
+    /// A map that is copied in without having been copied out.
     #[error("{event} brings map {map} back, which is not surely on the host by then")]
     NotOnHost { event: EventId, map: MapId },
-    /// A map on the device from the start that a function has to make.
+    /// A map that is on the device from the start although a function has to make it.
     #[error("buffer {0} is there from the start, but it holds no input of the net")]
     NotAnInput(BufferId),
-    /// Something that the machine cannot do so fast.
+    /// An event that is faster than the machine permits.
     #[error("{event} takes {seconds:e} s; on this machine it takes {least:e}")]
     TooFast { event: EventId, seconds: f64, least: f64 },
-    /// A claim about the time that does not hold.
+    /// A wrong declared time.
     #[error("the schedule claims {claimed:e} s; it takes {seconds:e}")]
     WrongClaim { claimed: f64, seconds: f64 },
 }
 
-/// Audits a placed schedule, in so many bytes of memory; without them, in as many as it takes.
+/// Audits a placed schedule in `memory` bytes; without a limit, in unlimited memory.
 ///
 /// # Errors
 ///
@@ -162,18 +162,18 @@ pub fn validate(
 struct Audit<'a> {
     problem: &'a SchedulingProblem,
     schedule: &'a Schedule,
-    /// By buffer: what writes it; `None` if it is there from the start.
+    /// For each buffer, the event that writes it; `None` if it exists from the start.
     writers: Vec<Option<EventId>>,
     frees: Vec<Option<EventId>>,
     starts: [Vec<Moment>; 3],
     numbers: BTreeMap<Value, usize>,
-    /// By number.
+    /// The sums, by number.
     sums: BTreeMap<usize, Vec<usize>>,
-    /// By map: the values whose sum is its gradient, ascending. Empty where nothing uses the map.
+    /// For each map, the values whose sum is its gradient, ascending. Empty if nothing uses the map.
     terms: Vec<Vec<usize>>,
-    /// By map: its gradient, if something uses the map.
+    /// For each map, its gradient, if anything uses the map.
     gradients: Vec<Option<usize>>,
-    /// By buffer.
+    /// The value of each buffer.
     values: Vec<Option<usize>>,
 }
 
@@ -292,7 +292,7 @@ mod tests {
     use crate::schedule::timeline::simulate;
     use crate::schedule::training_net::tests::shortcut_net;
 
-    /// All maps kept, every buffer on top of the one before.
+    /// Keeps all maps, with every buffer on top of the one before.
     fn stacked() -> (SchedulingProblem, Schedule) {
         let machine = Machine::built_in("x86-pcie3").expect("built in");
         let problem = SchedulingProblem::new(shortcut_net(), machine);
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn buffers_may_share_addresses_one_after_the_other() {
         let (problem, mut schedule) = stacked();
-        // The first convolution's output is gone when the second one's comes.
+        // The first convolution's output is freed when the second one's is written.
         schedule.buffers[3].offset = schedule.buffers[1].offset;
         validate(&problem, &schedule, None).expect("right");
         // The activation is not.

@@ -1,4 +1,4 @@
-//! Whether the machine is as fast as the schedule says.
+//! Checks that no event is faster than the machine.
 
 use super::{Audit, Violation};
 use crate::schedule::events::{Engine, Task};

@@ -1,7 +1,7 @@
-//! What every buffer holds, and whether each event reads what its task reads.
+//! Derives the content of every buffer, and checks that each event reads what its task reads.
 //!
-//! Values are numbered: a map has one number, whoever computes it; a gradient is a sum of parts, one from each use of the
-//! map, and has the number of its sorted terms.
+//! Values are numbered. A map has one number, whichever event computes it. A gradient is a sum of parts, one from each
+//! use of the map; its sorted terms determine its number.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::{Audit, EventId, Violation};
 use crate::schedule::events::{Content, Engine, Event, Task};
 use crate::schedule::training_net::{FunctionId, FunctionKind, MapId};
 
-/// A number for each value that a buffer may hold.
+/// A value that a buffer may hold; each has a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Value {
     Map(MapId),
-    /// What the backward pass of a function contributes to the gradient of its input of that number.
+    /// The contribution of a function's backward pass to the gradient of the input with this index.
     Part(FunctionId, usize),
-    /// A sum of values, by number, ascending.
+    /// A sum of values by number, ascending.
     Sum(Vec<usize>),
 }
 
@@ -40,12 +40,12 @@ impl Audit<'_> {
         }
     }
 
-    /// What the gradient of each map is the sum of, from the last function to the first.
+    /// Finds the terms of each map's gradient, from the last function to the first.
     pub(super) fn find_gradients(&mut self) {
         let net = &self.problem.net;
         for id in net.function_ids().rev() {
             let function = net.function(id);
-            // Every use of the output is a later function's, and has been seen.
+            // All uses of the output are by later functions, which are already processed.
             let terms = self.terms[function.output.index()].clone();
             if !terms.is_empty() {
                 self.gradients[function.output.index()] = Some(self.sum(terms));
@@ -61,7 +61,7 @@ impl Audit<'_> {
         }
     }
 
-    /// Takes the events in an order in which writers come before readers, and works out what each buffer holds.
+    /// Processes the events in an order in which writers come before readers, and derives the content of each buffer.
     pub(super) fn check_values(&mut self) -> Result<(), Violation> {
         for &buffer in &self.schedule.resident {
             if let Content::Map(map) = self.schedule.buffer(buffer).content {
@@ -84,7 +84,7 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// By the number of events that are surely complete before: what is before another has fewer.
+    /// Ordered by the number of events that are surely complete before: an earlier event has fewer.
     fn in_causal_order(&self) -> Vec<EventId> {
         let mut order: Vec<_> = self.events().map(|(event, _)| event).collect();
         let before = |event: &EventId| {
@@ -117,7 +117,7 @@ impl Audit<'_> {
         }
     }
 
-    /// Gives the buffers that the event writes their values.
+    /// Assigns values to the buffers that the event writes.
     fn check_results(&mut self, event: EventId, results: &[(Content, usize)]) -> Result<(), Violation> {
         let writes = &self.event(event).writes;
         let named = |(buffer, (content, _)): (&BufferId, &(Content, usize))| {
@@ -162,7 +162,7 @@ impl Audit<'_> {
         self.check_results(event, &results)
     }
 
-    /// The terms of a map's gradient that a value is the sum of.
+    /// The terms of a map's gradient whose sum is a value.
     fn terms_of(&self, map: MapId, value: usize) -> Option<Vec<usize>> {
         let terms = &self.terms[map.index()];
         if terms.contains(&value) {

@@ -1,6 +1,6 @@
-//! What figures are drawn on: plotters' bitmap, or SVG in the colours of the page.
+//! The drawing backends of figures: plotters' bitmap, or SVG in the colours of the page.
 //!
-//! One type for both, so that a figure is one closure and is compiled once.
+//! A single type covers both, so that a figure is one closure and is compiled once.
 
 mod svg;
 
@@ -18,21 +18,21 @@ pub(super) use svg::{light_style, open};
 pub(crate) type Failure = <BitMapBackend<'static> as DrawingBackend>::ErrorType;
 type Drawn = Result<(), DrawingErrorKind<Failure>>;
 
-/// The family that all letters are of.
+/// The font family of all text.
 pub(super) const FAMILY: &str = "sans-serif";
-/// Plotters' size of a font is from the lowest to the highest letter; this is its share of an em in our font.
+/// Plotters measures a font from its lowest to its highest point; this is that size as a share of an em in our font.
 pub(super) const EM: f64 = 1.164;
 
 static FONT: &[u8] = include_bytes!("../../../fonts/DejaVuSans.ttf");
 
-/// Makes the font known; without it no letter can be drawn or measured.
+/// Registers the font; without it no text can be drawn or measured. Returns whether it is available.
 pub(super) fn has_font() -> bool {
     use std::sync::OnceLock;
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok())
 }
 
-/// A backend of plotters that is one of two.
+/// A plotters backend that is one of two.
 pub(crate) enum Canvas<'a> {
     Bitmap(BitMapBackend<'a>),
     Svg(Svg<'a>),
@@ -110,7 +110,7 @@ impl DrawingBackend for Canvas<'_> {
         match self {
             Self::Bitmap(bitmap) => bitmap.draw_circle((x, y), radius, style, fill),
             Self::Svg(svg) => {
-                // An outline is filled, too: it is the middle of an error bar, which is never larger than a mark.
+                // Fill an outline too: it is the middle of an error bar, which is never larger than a mark.
                 let place = format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}.5\"");
                 svg.element("circle", &place, style.color())
             }
@@ -144,13 +144,13 @@ impl DrawingBackend for Canvas<'_> {
     }
 }
 
-/// Plotters draws the letters of a bitmap a little above their spot.
+/// Plotters draws the text of a bitmap slightly too high.
 fn lowered((x, y): BackendCoord, transform: &FontTransform) -> BackendCoord {
     let (right, down) = transform.transform(0, 2);
     (x + right, y + down)
 }
 
-/// An element of a chart that says something to a pointer over it, where there can be one.
+/// An element of a chart with a tooltip, if the backend supports one.
 pub(crate) struct Told<'c> {
     element: DynElement<'static, Canvas<'c>, (f64, f64)>,
     tip: String,

@@ -1,7 +1,7 @@
-//! SVG that takes its colours from the page around it: what plotters' own SVG backend lacks.
+//! An SVG backend that takes its colours from the surrounding page, which plotters' own SVG backend cannot do.
 //!
-//! The colours of [`palette::THEME`] become CSS classes, so that a figure follows the page's light or dark colours; an
-//! element can have a tooltip; a text names a size and no font. Strokes of one look are joined into one path.
+//! The colours of [`palette::THEME`] become CSS classes, so that a figure follows the page's light or dark theme. An
+//! element can have a tooltip; text has a size but no font. Strokes with the same style are joined into one path.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::figures::palette::{self, hex};
 use crate::figures::raster::Raster;
 
 const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
-/// The size of letters that name none, pixels.
+/// The default font size in pixels.
 const LETTERS: f64 = 12.0;
 
 /// A text that elements are appended to.
@@ -27,7 +27,7 @@ pub(crate) struct Svg<'a> {
     tip: String,
 }
 
-/// The outermost element. Plotters counts pixels by their middle, SVG by their corner.
+/// The outermost element. Plotters counts pixels from their centre, SVG from their corner.
 pub(crate) fn open(title: &str, (width, height): (u32, u32), attributes: &str) -> String {
     format!(
         "<svg{attributes} viewBox=\"-0.5 -0.5 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
@@ -36,7 +36,7 @@ pub(crate) fn open(title: &str, (width, height): (u32, u32), attributes: &str) -
     )
 }
 
-/// The light colours, for a file that stands alone.
+/// The light colours, for a standalone file.
 pub(crate) fn light_style((width, height): (u32, u32)) -> String {
     let mut text = "<style>".to_owned();
     for (color, class) in palette::THEME {
@@ -55,12 +55,12 @@ impl<'a> Svg<'a> {
         Self { out, size, stroke: None, tip: String::new() }
     }
 
-    /// What the elements that follow say to a pointer over them.
+    /// Sets the tooltip of the following elements.
     pub(super) fn tell(&mut self, tip: &str) {
         tip.clone_into(&mut self.tip);
     }
 
-    /// What comes next is no part of the path before.
+    /// Ends the open path, so that the next stroke starts a new one.
     pub(super) fn end_path(&mut self) {
         if self.stroke.take().is_some() {
             self.out.push_str("\"/>");
@@ -79,7 +79,7 @@ impl<'a> Svg<'a> {
         Ok(())
     }
 
-    /// Both corners belong to a rectangle of plotters.
+    /// In plotters both corners are part of a rectangle.
     pub(super) fn rect(
         &mut self,
         (left, top): BackendCoord,
@@ -183,7 +183,7 @@ fn path(points: impl IntoIterator<Item = BackendCoord>) -> String {
     out
 }
 
-/// A colour as a class where the page chooses it, else as it is.
+/// A colour as a class if the page chooses it, otherwise as a value.
 fn paint(attribute: &str, color: BackendColor) -> String {
     let (red, green, blue) = color.rgb;
     let rgb = RGBColor(red, green, blue);
@@ -198,7 +198,7 @@ fn paint(attribute: &str, color: BackendColor) -> String {
     text
 }
 
-/// Text that cannot leave its element or attribute; control characters are not allowed in XML at all.
+/// Escapes text for an element or attribute; XML forbids control characters altogether.
 fn escape(text: &str) -> String {
     let allowed = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
     let text: String = text.chars().map(|letter| if allowed(letter) { letter } else { '\u{fffd}' }).collect();

@@ -13,8 +13,8 @@ use crate::figures::palette::{PAPER, heat};
 use crate::figures::raster::Raster;
 use crate::format::{count_real, percent, real};
 
-/// Draws where a plan leaves memory free: the darker, the larger the free share of a band. What is free with
-/// nothing above it is drawn apart: it costs nothing, holes do.
+/// Draws where a plan leaves memory free: the darker, the larger the free share of a band. Free memory with nothing
+/// above it has its own colour, because only holes cost memory.
 #[must_use]
 pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
     let layout = Layout::new(instance, Some(plan));
@@ -48,18 +48,18 @@ fn paint(layout: &Layout, area: Pixels) -> Raster {
     raster
 }
 
-/// Free memory with nothing above it at its step: room to grow, not a hole.
+/// Free memory with nothing above it at its step: unused headroom, not a hole.
 const ROOM: RGBColor = RGBColor(0xcb, 0xda, 0xe8);
-/// A band with so large a free share is free; sums of shares have rounding errors.
+/// A band with at least this free share counts as free; sums of shares have rounding errors.
 const WHOLLY: f64 = 1.0 - 1e-9;
 
-/// Bands of addresses; fewer where the picture has fewer rows.
+/// The number of address bands; fewer if the picture has fewer rows.
 const BANDS: usize = 128;
 
 /// The free share of each band (from the bottom) and column: `bands * columns` numbers from 0 to 1.
 fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
     let width = columns + 1;
-    // Differences along a row, so that a long buffer costs as much as a short one.
+    // Differences along a row make a long buffer as cheap as a short one.
     let mut change = vec![0.0; bands * (width + 1)];
     let (across, up) = (
         count_real(columns) / f64::from(layout.horizon.max(1)),
@@ -86,7 +86,7 @@ fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
     free
 }
 
-/// Adds `share` to the running sum from the place `at` on; a place within a column counts in part there.
+/// Adds `share` to the running sum from position `at` on; a column that contains `at` counts in part.
 fn step_up(row: &mut [f64], at: f64, share: f64) {
     let column = floor(at);
     let rest = at - count_real(column);
@@ -130,7 +130,7 @@ mod tests {
         let layout = layout(&[(4, 0, 3), (1, 3, 4)], &[0, 3]);
         // One band of 4 bytes, two columns of two steps: 0 of 8 free, then 3 of 8.
         assert!(close(&free_shares(&layout, 1, 2), &[0.0, 0.375]));
-        // Three bands: 4/3 bytes each; in the second column the upper is half used by either buffer.
+        // Three bands of 4/3 bytes each; in the second column each buffer uses half of the upper band.
         let free = free_shares(&layout, 3, 2);
         assert!(close(&free, &[0.0, 0.5, 0.0, 0.5, 0.0, 0.125]), "{free:?}");
     }

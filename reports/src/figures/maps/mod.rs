@@ -1,4 +1,4 @@
-//! Pictures of one plan: where every buffer lies, and where memory is free.
+//! Maps of one plan: where every buffer lies, and where memory is free.
 
 mod fragmentation;
 mod placement;
@@ -8,7 +8,7 @@ mod sheet;
 pub use fragmentation::fragmentation_map;
 pub use placement::placement_map;
 
-/// How a map is drawn.
+/// The options of a map.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MapOptions {
@@ -16,8 +16,8 @@ pub struct MapOptions {
     pub width: u32,
     /// Height of the picture in pixels.
     pub height: u32,
-    /// The address at the top of the picture, in bytes; `None`: the plan's height. Two plans are compared
-    /// on one axis by giving both the larger height.
+    /// The address at the top of the picture in bytes; `None` for the plan's height. To compare two plans on one axis,
+    /// give both the larger height.
     pub top: Option<u64>,
     /// The title above the picture.
     pub title: String,
@@ -30,26 +30,26 @@ impl Default for MapOptions {
 }
 
 impl MapOptions {
-    /// The same with a title. Default: none.
+    /// Sets the title. Default: no title.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
     }
 
-    /// The same with the address at the top of the picture. Default: the plan's height.
+    /// Sets the address at the top of the picture. Default: the plan's height.
     #[must_use]
     pub fn with_top(mut self, bytes: u64) -> Self {
         self.top = Some(bytes);
         self
     }
 
-    /// Width and height, so large that a map has room.
+    /// Width and height, large enough for a map.
     fn size(&self) -> (u32, u32) {
         (self.width.max(320), self.height.max(200))
     }
 
-    /// The same with a size in pixels, at least 320 x 200. Default: 1200 x 640.
+    /// Sets the size in pixels, at least 320 x 200. Default: 1200 x 640.
     #[must_use]
     pub fn with_size(mut self, width: u32, height: u32) -> Self {
         (self.width, self.height) = (width, height);

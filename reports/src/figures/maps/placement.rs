@@ -1,7 +1,7 @@
-//! The placement map: time across, address up, colour by category.
+//! The placement map: time across, addresses up, colour by category.
 //!
-//! A dashed line marks the first step of the highest load; the buffers that are in use then, and so keep
-//! every plan at least that high, have a dark edge. Those that reach the plan's height have a red one.
+//! A dashed line marks the first step of the peak load. The buffers in use at that step, which force every plan to be
+//! at least that high, have a dark edge. Those that reach the plan's height have a red one.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::figures::raster::Raster;
 
 /// Memory that no buffer uses.
 const FREE: RGBColor = RGBColor(0xee, 0xf1, 0xf4);
-/// Draws a plan, or, without one, the buffers one above the other as they would lie without any reuse.
+/// Draws a plan; without one, stacks the buffers as they would lie without any reuse.
 #[must_use]
 pub fn placement_map(
     instance: &Instance,
@@ -57,7 +57,7 @@ fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, categories: &Cate
 
 /// Categories and their colours.
 struct Categories {
-    /// Of each buffer: its category's number and a number for its shade.
+    /// For each buffer: the index of its category, and a number for its shade.
     of: Vec<usize>,
     names: Vec<Option<String>>,
     bytes: Vec<u64>,
@@ -76,7 +76,7 @@ impl Categories {
         Self { of, names, bytes }
     }
 
-    /// The category's colour, a little lighter or darker, so that neighbours can be told apart.
+    /// The category's colour, slightly lighter or darker to distinguish neighbours.
     fn color(&self, id: BufferId) -> RGBColor {
         let base = self.base(self.of[id.index()]);
         let shades = [0.0, 0.18, -0.12, 0.32, 0.08];
@@ -87,7 +87,7 @@ impl Categories {
         category(self.names[number].as_deref(), number)
     }
 
-    /// The largest first.
+    /// The legend entries, largest category first.
     fn entries(&self) -> Vec<Entry> {
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         order.sort_by_key(|&number| std::cmp::Reverse(self.bytes[number]));

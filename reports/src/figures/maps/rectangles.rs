@@ -1,4 +1,4 @@
-//! The rectangles of a plan: some steps, some addresses, and whose they are.
+//! The rectangles of a plan: steps, addresses, and the buffer.
 
 use planlab_dsa::{BufferId, Instance, VerifiedPlan};
 
@@ -6,10 +6,10 @@ use super::MapOptions;
 use crate::figures::chart::Room;
 use crate::format::{count_real, real};
 
-/// The room around a map; the legend is in that on the right.
+/// The margins around a map; the legend is in the right one.
 pub(super) const ROOM: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
 
-/// Addresses count upwards through all arenas, one above the other.
+/// A rectangle; addresses count upwards through all arenas, stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rectangle {
     pub(super) start: u32,
@@ -19,13 +19,13 @@ pub(super) struct Rectangle {
     pub(super) id: BufferId,
 }
 
-/// A plan as rectangles, or, without a plan, the buffers one above the other.
+/// A plan as rectangles; without a plan, the buffers stacked.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) rectangles: Vec<Rectangle>,
     pub(super) height: u64,
     pub(super) horizon: u32,
-    /// The lowest address of each arena but the first.
+    /// The lowest address of each arena except the first.
     pub(super) borders: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Layout {
     }
 }
 
-/// Where each arena begins when they lie one above the other.
+/// The first address of each arena if they are stacked.
 fn bases(instance: &Instance, plan: &VerifiedPlan<'_>) -> Vec<u64> {
     let mut tops = vec![0_u64; instance.arenas().len()];
     for (buffer, offset) in instance.buffers().iter().zip(plan.offsets()) {
@@ -68,7 +68,7 @@ fn bases(instance: &Instance, plan: &VerifiedPlan<'_>) -> Vec<u64> {
     tops
 }
 
-/// Offsets without any reuse, in the order in which the buffers come to life.
+/// Offsets without any reuse, in the order in which the buffers become live.
 fn stacked(instance: &Instance) -> Vec<u64> {
     let mut order: Vec<BufferId> = instance.ids().collect();
     order.sort_by_key(|&id| (instance.buffer(id).live.start(), id));
@@ -81,7 +81,7 @@ fn stacked(instance: &Instance) -> Vec<u64> {
     offsets
 }
 
-/// From steps and addresses to pixels of a raster, row 0 at the top.
+/// Maps steps and addresses to pixels of a raster, row 0 at the top.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pixels {
     pub(super) columns: usize,
@@ -91,7 +91,7 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// The raster of a map: what its frame leaves, up to the plan's height or what was asked for.
+    /// The raster of a map: the area inside the frame, up to the plan's height or the requested top.
     pub(super) fn new(layout: &Layout, options: &MapOptions) -> Self {
         let (width, height) = options.size();
         Self {

@@ -1,4 +1,4 @@
-//! What maps share: a raster in the frame of a chart, its headline, the lines over it.
+//! Common parts of maps: a raster in the frame of a chart, its headline, lines over it.
 
 use planlab_dsa::{Instance, VerifiedPlan};
 use plotters::element::{BitMapElement, Text};
@@ -14,7 +14,7 @@ use crate::figures::raster::Raster;
 use crate::figures::{Area, Drawing, Drawn, figure};
 use crate::format::{bytes, count, percent, real};
 
-/// The room between a map and its legend, pixels.
+/// The space between a map and its legend in pixels.
 const BETWEEN: u32 = 14;
 
 /// Lines over the map.
@@ -30,7 +30,7 @@ pub(super) struct Sheet {
     y: Axis,
     peak: u32,
     load: u64,
-    /// The plan's, where there is one.
+    /// The plan's height, if there is a plan.
     height: Option<u64>,
     borders: Vec<u64>,
 }
@@ -78,7 +78,7 @@ impl Sheet {
         root.draw(&Text::new(self.facts.as_str(), (left, 37), letters(LETTERS, MUTED)))
     }
 
-    /// Lines over the map: the height, the load, the peak's step, the borders of arenas.
+    /// Lines over the map: the height, the load, the peak step, the borders of arenas.
     fn guides(&self, root: &Area<'_>, chart: &mut Chart<'_>) -> Drawn {
         let (peak, top) = (f64::from(self.peak) + 0.5, self.y.high());
         line(chart, vec![(peak, 0.0), (peak, top)], PEAK.stroke_width(1), true)?;
@@ -93,7 +93,7 @@ impl Sheet {
         if let Some(height) = self.height {
             level(chart, real(height), RED.stroke_width(1), false)?;
         }
-        // Over the height, which it meets where a plan is optimal.
+        // Drawn over the height line, which coincides with it if a plan is optimal.
         if self.borders.is_empty() && real(self.load) <= top {
             level(chart, real(self.load), LOAD.stroke_width(1), true)?;
         }

@@ -1,4 +1,4 @@
-//! How far schedules are from the proven bound on the time of an iteration, and what the search took.
+//! The gap between schedules and the proven bound on the time of an iteration, and the costs of the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 

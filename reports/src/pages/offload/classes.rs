@@ -1,4 +1,4 @@
-//! What is kept, swapped and recomputed.
+//! The classes of feature maps: kept, swapped, recomputed.
 
 use planlab_results::table::{Table, Value};
 

@@ -1,4 +1,4 @@
-//! What went wrong: crashes, lies, time-outs, exhausted memory, and rows that contradict each other.
+//! Failures: crashes, false results, time-outs, exhausted memory, and rows that contradict each other.
 
 use planlab_results::audit::Finding;
 use planlab_results::table::{Table, Value};

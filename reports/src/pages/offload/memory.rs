@@ -1,4 +1,4 @@
-//! Do the schedules fit? By their bytes, with the offsets of an online best fit, and with the best offsets.
+//! Whether schedules fit: by their bytes, with the offsets of an online best fit, and with the best offsets.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::{percent, real};
 use crate::site::page::{Piece, Text};
 
-/// How much more than the capacity is needed; `None` where it suffices, or nothing is known.
+/// The relative excess over the capacity; `None` if the capacity suffices, or nothing is known.
 fn excess(run: &Run, height: Option<u64>) -> Option<f64> {
     let capacity = run.row.capacity;
     run.iteration()?;
     height.filter(|&height| height > capacity).map(|height| real(height) / real(capacity) - 1.0)
 }
 
-/// A run with offsets, and by how much they exceed the capacity: online, and at best.
+/// A run with offsets, and their excess over the capacity, both for the online and for the best offsets.
 struct Placed<'s> {
     case: &'s Case,
     run: &'s Run,
@@ -29,7 +29,7 @@ impl Placed<'_> {
         self.run.row.live_peak.is_some_and(|peak| peak <= self.run.row.capacity)
     }
 
-    /// No offsets at all fit, as proved.
+    /// Whether it is proved that no offsets fit.
     fn is_proved(&self) -> bool {
         self.run.row.height_bound.is_some_and(|bound| bound > self.run.row.capacity)
     }
@@ -49,7 +49,7 @@ fn placed(schedules: &Schedules) -> Vec<Placed<'_>> {
         .collect()
 }
 
-/// In sentences: how many schedules fit by bytes, and how many do with offsets.
+/// Sentences on how many schedules fit by bytes, and how many with offsets.
 pub(super) fn findings(schedules: &Schedules) -> Vec<Piece> {
     let all = placed(schedules);
     if all.is_empty() {
@@ -123,7 +123,7 @@ fn by_scheduler(all: &[Placed<'_>]) -> Table {
     table
 }
 
-/// Every schedule with what its offsets need; those that do not fit before.
+/// All schedules with the memory that their offsets need; those that do not fit come first.
 pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
     let all = placed(schedules);
     if all.is_empty() {

@@ -20,7 +20,7 @@ use crate::format::{count, count_real, percent, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece, Text};
 
-/// `None` without a row of a schedule.
+/// The page; `None` without schedule rows.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let schedules = site.schedules;
     schedules.cases.first()?;
@@ -50,7 +50,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     Some(page)
 }
 
-/// What was asked, in a sentence.
+/// The questions, in one sentence.
 pub(crate) fn asked(schedules: &Schedules) -> String {
     let distinct = |of: fn(&Case) -> &str| schedules.cases.iter().map(of).collect::<BTreeSet<&str>>();
     let named = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
@@ -77,7 +77,7 @@ fn counted(number: usize, what: &str) -> String {
     format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// The largest size that fits, what it costs, and who is fastest.
+/// The largest size that fits, its price, and the fastest scheduler.
 fn answer(case: &Case) -> Text {
     let text = Text::default().strong(case.name()).plain(": ");
     let (sizes, noun) = (case.sizes(), case.noun());
@@ -102,7 +102,7 @@ fn answer(case: &Case) -> Text {
     text.plain(over + &winners(case))
 }
 
-/// What would be faster at a size if bytes alone had to fit.
+/// What would be faster at a size if only the bytes had to fit.
 fn faster_by_bytes(case: &Case, size: u64) -> String {
     let fastest = case.at(size).filter_map(|run| Some((run.iteration()?, run))).min_by_key(|(ns, _)| *ns);
     match fastest {
@@ -123,13 +123,13 @@ fn listed(sizes: &[u64]) -> String {
     sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Speed of a run, and what is lost.
+/// Speed of a run, and its loss.
 fn price(run: &Run) -> String {
     let (Some(speed), Some(loss)) = (run.speed(), run.loss()) else { return String::new() };
     format!(" at {} images/s, {}.", rate(speed), compared(loss))
 }
 
-/// Images per second: of small numbers three digits.
+/// Images per second, with three digits for small numbers.
 fn rate(speed: f64) -> String {
     match speed {
         0.0..1.0 => format!("{speed:.3}"),
@@ -148,7 +148,8 @@ fn compared(loss: f64) -> String {
     }
 }
 
-/// Who is fastest at how many of the sizes that keeping everything cannot do. Equal times share a size.
+/// For each scheduler, the number of sizes beyond in-core at which it is fastest. Schedulers with equal times share a
+/// size.
 fn winners(case: &Case) -> String {
     let beyond: Vec<u64> = case.beyond().into_iter().filter(|&size| case.fastest(size).is_some()).collect();
     let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
@@ -171,7 +172,7 @@ fn winners(case: &Case) -> String {
     }
 }
 
-/// The columns that say what was asked.
+/// The columns that identify the question.
 const SUBJECT: [(&str, &str); 8] = [
     ("net", "Net"),
     ("sequence", "Sequence"),
@@ -182,19 +183,19 @@ const SUBJECT: [(&str, &str); 8] = [
     ("capacity_gb", "Of GB"),
     ("variant", "Variant"),
 ];
-/// Columns that few stores have a value for.
+/// Columns that are empty in most stores.
 const RARE: [&str; 5] = ["sequence", "workspace", "input", "variant", "limits"];
 
 fn table(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
     Table::named(name, caption, &[&SUBJECT, columns].concat())
 }
 
-/// What a run was asked.
+/// The identity of a run, as values of the columns.
 fn subject_of(case: &Case, run: &Run) -> Vec<Value> {
     subject(case, Value::or_missing(run.input().map(Value::Count)))
 }
 
-/// What several runs were asked, with inputs of this size.
+/// The identity of several runs, with inputs of this size.
 fn subject(case: &Case, input: Value) -> Vec<Value> {
     let text = |text: &str| if text.is_empty() { Value::Missing } else { Value::text(text) };
     vec![
@@ -209,7 +210,7 @@ fn subject(case: &Case, input: Value) -> Vec<Value> {
     ]
 }
 
-/// The table without rare columns that are empty.
+/// The table without empty rare columns.
 fn trimmed(mut table: Table) -> Table {
     for at in (0..table.columns.len()).rev() {
         let is_empty = table.rows.iter().all(|row| row[at] == Value::Missing);
@@ -221,13 +222,13 @@ fn trimmed(mut table: Table) -> Table {
     table
 }
 
-/// The least and the greatest.
+/// The minimum and the maximum.
 fn range(sizes: impl Iterator<Item = u64> + Clone) -> Option<String> {
     let (least, most) = (sizes.clone().min()?, sizes.max()?);
     Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
-/// The rate of copies, in units of 10^9 bytes.
+/// The rate of copies in units of 10^9 bytes.
 fn copies((out, back): (f64, f64)) -> Value {
     if out.to_bits() == back.to_bits() {
         Value::Number(out / 1e9)
@@ -236,7 +237,7 @@ fn copies((out, back): (f64, f64)) -> Value {
     }
 }
 
-/// Bytes in units of 10^9: three digits are shown, all are in the CSV file.
+/// Bytes in units of 10^9: the page shows three digits, the CSV file all.
 fn gb(bytes: u64) -> Value {
     Value::Number(real(bytes) / 1e9)
 }
@@ -253,12 +254,12 @@ fn time(nanoseconds: Option<u64>) -> Value {
     Value::or_missing(nanoseconds.map(|ns| Value::Nanoseconds(real(ns))))
 }
 
-/// The median and the greatest.
+/// The median and the maximum.
 fn middle_and_most(values: &[f64]) -> Option<(f64, f64)> {
     Some((median(values)?, values.iter().copied().max_by(f64::total_cmp)?))
 }
 
-/// A table as it is where it is short, else folded.
+/// A short table as it is, a long one folded.
 fn shown_or_folded(table: Table) -> Option<Piece> {
     const SHORT: usize = 40;
     match table.rows.len() {

@@ -1,4 +1,4 @@
-//! What the paper of `PoocH` publishes, and ours beside it.
+//! Compares the published figures of the `PoocH` paper with ours.
 
 use planlab_results::table::{Table, Value};
 
@@ -114,7 +114,7 @@ fn claims(schedules: &Schedules) -> Table {
     table
 }
 
-/// The runs that ours is of, our figure, and where it lies; `None` where there is no such run.
+/// The runs behind our figure, the figure, and where it lies; `None` if there is no such run.
 type Ours<'c> = Option<(Vec<&'c Run>, String, &'static str)>;
 
 fn ours<'c>(claim: &Claim, case: &Case, runs: &[&'c Run]) -> Ours<'c> {
@@ -140,7 +140,7 @@ fn written(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Whether there are schedules, and whether they have offsets that fit.
+/// Whether schedules exist, and whether they have offsets that fit.
 fn outcome<'c>(runs_there: bool, runs: &[&'c Run]) -> Ours<'c> {
     runs.first()?;
     let scheduled: Vec<&&Run> = runs.iter().filter(|run| run.iteration().is_some()).collect();

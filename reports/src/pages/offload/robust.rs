@@ -1,4 +1,4 @@
-//! What a schedule takes if operations do not take the times that it was made for.
+//! The time of a schedule if operations deviate from their assumed times.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     pieces
 }
 
-/// Slower than planned: (median, worst).
+/// The slowdown against the plan: (median, worst).
 fn slowdown(run: &Run, disturbance: &Disturbance) -> Option<(f64, f64)> {
     let planned = real(run.iteration().filter(|&ns| ns > 0)?);
     Some((real(disturbance.median_ns) / planned - 1.0, real(disturbance.worst_ns) / planned - 1.0))
@@ -74,7 +74,7 @@ fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
     Some(Point { x: real(level), y: Some(median), is_hollow: run.fits() != Some(true), tip })
 }
 
-/// Those at the largest size alone, or all.
+/// The runs at the largest size only, or all.
 fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool)) -> Table {
     let all = || schedules.runs().flat_map(|(_, run)| &run.row.disturbed);
     let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();

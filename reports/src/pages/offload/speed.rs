@@ -1,4 +1,4 @@
-//! Throughput by batch, or by the size of the input, for every scheduler and machine.
+//! Throughput by batch or input size, for every scheduler and machine.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     pieces
 }
 
-/// `None` for a single size: the table has it.
+/// The figure; `None` for a single size, which only the table shows.
 fn figure(case: &Case) -> Option<Piece> {
     let sizes = case.sizes();
     if sizes.len() < 2 {
@@ -74,7 +74,7 @@ fn figure(case: &Case) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-/// Which of a case's runs had narrower limits than others.
+/// The runs of a case that had narrower limits than others.
 fn narrower(case: &Case) -> Option<String> {
     let widest = case.runs.iter().map(|run| width(&run.row)).max()?;
     let narrow: Vec<&Run> = case.runs.iter().filter(|run| width(&run.row) != widest).collect();
@@ -90,7 +90,7 @@ fn narrower(case: &Case) -> Option<String> {
     ))
 }
 
-/// `60.0 s, 200 simulated; placed in 2.00 s`.
+/// For example `60.0 s, 200 simulated; placed in 2.00 s`.
 fn limits(row: &ScheduleRow) -> String {
     let time = |ns: u64| nanoseconds(real(ns));
     let own = [

@@ -1,4 +1,5 @@
-//! What each step of `PoocH` gains over swapping everything as it comes: figures 15 and 16 of its paper, with our nets.
+//! The gain of each step of `PoocH` over swapping everything immediately: figures 15 and 16 of its paper, with our
+//! nets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +14,12 @@ use crate::figures::coord::Axis;
 use crate::figures::palette;
 use crate::site::page::Piece;
 
-/// What all others are measured by.
+/// The reference of all ratios.
 const BASE: &str = "swap-all/unscheduled";
-/// Each does something more than the one before; the last two differ in what they hold after recomputing.
+/// Each step adds to the previous one; the last two differ in what they keep after recomputing.
 const STEPS: [&str; 4] = ["swap-all", "swap-opt", "pooch/discard", "pooch/retain"];
 
-/// A net at one size, and how many times as fast as the base each step is.
+/// A net at one size, and the speed of each step relative to the reference.
 struct Compared<'s> {
     case: &'s Case,
     size: u64,
@@ -51,7 +52,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     pieces
 }
 
-/// `None` where nothing can be compared.
+/// `None` if nothing can be compared.
 fn compared(case: &Case) -> Option<Compared<'_>> {
     let gains = |size: u64| -> Option<Vec<(&Run, f64)>> {
         let base = case.run(BASE, size)?.speed()?;
@@ -66,7 +67,7 @@ fn compared(case: &Case) -> Option<Compared<'_>> {
 fn figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
     let runs = || nets.iter().flat_map(|of| &of.steps);
     let most = runs().map(|(_, gain)| *gain).fold(1.0, f64::max);
-    // Bars have no shapes: four colours that differ well, whatever the number of the scheduler.
+    // Bars have no shapes, so they use four very different colours, whatever the index of the scheduler.
     let is_shown = |(_, step): &(usize, &str)| runs().any(|(run, _)| run.series.label == *step);
     let shown: Vec<(usize, &str)> = STEPS.into_iter().enumerate().filter(is_shown).collect();
     let entry = |&(number, step): &(usize, &str)| Entry {
@@ -109,7 +110,7 @@ fn slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
     }
 }
 
-/// The figure of the paper that has these bars of some of these nets.
+/// A note on the figure of the paper that shows such bars for some of these nets.
 fn note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
     let known = |of: &&Compared<'_>| published().steps(of.case).map(|figure| (figure.number, &figure.shows));
     let figures: BTreeSet<(u32, &String)> = nets.iter().filter_map(known).collect();

@@ -1,4 +1,4 @@
-//! Schedules over time: three engines and the memory in use.
+//! Timelines of schedules: three engines and the memory in use.
 
 use planlab_results::schedule::{Timeline, load_timeline};
 
@@ -9,11 +9,11 @@ use crate::site::Site;
 use crate::site::page::Piece;
 use crate::site::timeline::TimelinePart;
 
-/// So many events are drawn on the page at most: some megabytes.
+/// The most events drawn on the page, for a few megabytes.
 const EVENTS: usize = 24_000;
 
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
-    // The first of each case comes before the second of any.
+    // The first schedule of each case comes before the second of any.
     let mut wanted: Vec<(usize, usize, &Case, &Run)> = Vec::new();
     for (number, case) in site.schedules.cases.iter().enumerate() {
         wanted.extend(chosen(case).enumerate().map(|(rank, run)| (rank, number, case, run)));
@@ -60,7 +60,7 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// The schedules that are drawn of a case; none twice.
+/// The schedules of a case to draw, without duplicates.
 fn chosen(case: &Case) -> impl Iterator<Item = &Run> {
     let kind = |run: &Run| run.series.label.split('/').next().unwrap_or_default().to_owned();
     let largest = case.largest().or_else(|| case.largest_scheduled());

@@ -1,9 +1,9 @@
-//! Rows to test with.
+//! Makes rows for tests.
 
 use planlab_dsa::{Evidence, Scope, Stop};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status};
 
-/// A row with a value, or a hard one, in every column.
+/// A row with a value in every column, difficult ones included.
 pub(crate) fn row(cell: &str, repetition: u32) -> Record {
     Record {
         schema: SCHEMA,

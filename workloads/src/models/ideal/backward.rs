@@ -56,7 +56,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The tensors that a backward operation reads beside the gradient.
+    /// The tensors that a backward operation reads in addition to the gradient.
     fn sources(&mut self, costed: &Costed<'_>, sources: &[Source]) -> Vec<TensorId> {
         let call = costed.call;
         let mut tensors = Vec::new();

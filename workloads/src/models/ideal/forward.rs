@@ -68,7 +68,7 @@ impl Lowering<'_> {
         self.graph.operation(operation);
     }
 
-    /// What a call leaves beside its output: for its backward pass, or a state for later calls.
+    /// Saves data besides the output of a call: for its backward pass, or a state for later calls.
     fn save(&mut self, costed: &Costed<'_>) -> Option<TensorId> {
         let (call, program) = (costed.call, self.program);
         let [input, output] = [call.inputs[0], call.output].map(|value| program.shape(value));

@@ -131,7 +131,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The gradients of which earlier operations wrote another part. That part stays, so the operation reads them.
+/// The gradients with another part that earlier operations wrote. That part stays, so the operation reads them.
 pub(super) fn completed(targets: &[Target]) -> Vec<TensorId> {
     let is_made = |tensor| targets.iter().any(|target| target.is_made && target.tensor == tensor);
     let parts = targets.iter().filter(|target| !target.is_made && !is_made(target.tensor));

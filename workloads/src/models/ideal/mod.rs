@@ -1,16 +1,17 @@
 //! Lowers a [`Program`] to a graph of operations, independent of any framework.
 //!
-//! Each call is an operation that writes its output and whatever its backward pass needs beside inputs and output
-//! (`rules.rs` has the table). Views are not operations: a reshaped or sliced value shares the storage of its source. In
-//! training, the backward operations follow in reverse order of the calls, and each reads exactly what it needs. So a
-//! tensor lives from its first write to its last read; no variable name keeps one longer, and no size is rounded up.
+//! Each call is an operation that writes its output and the further data that its backward pass needs (`rules.rs` has
+//! the table). Views are not operations: a reshaped or sliced value shares the storage of its source. In training, the
+//! backward operations follow in reverse order of the calls, and each reads exactly what it needs. So a tensor lives
+//! from its first write to its last read; no variable name keeps one longer, and no size is rounded up.
 //!
 //! ```text
 //!  conv     x, W   -> y                  relu      y    -> z        z may overwrite y
 //!  relu'    z, gz  -> gy                 weights'  x, gy -> gW      data'  W, gy -> gx
 //! ```
 //!
-//! - Parameters and their gradients are external: the caller keeps them. [`Gradients::Planned`] makes gradients buffers.
+//! - Parameters and their gradients are external: the caller keeps them. [`Gradients::Planned`] turns gradients into
+//!   buffers.
 //! - The gradients of the weights come before that of the input, so that the input is free when the latter is computed.
 //! - A sum passes its gradient on to both inputs, a concatenation passes on the parts; nothing is copied. The gradient
 //!   of a slice is written into that of its source.
@@ -28,11 +29,11 @@
 //! - everything that is kept for the backward pass: the statistics of normalisations, the probabilities of a
 //!   classification's loss, the gates of an LSTM (the cell state of each sequence stays, as one tensor a layer).
 //!
-//! All other operations are those of training, batch normalisation among them, which then uses stored statistics. Since
-//! no backward operation reads activations, each is free after its last forward reader, and more permissions to
-//! overwrite an input can be used. "Forward only" in the memory-cost table of MXNet's documentation is another graph: the
-//! same symbol as in training, bound without gradients, so that it keeps the loss, dropout with its mask, and the means
-//! and variances that batch normalisation returns. For the nets here, that column is this inference graph.
+//! All other operations are those of training. Among them is batch normalisation, which then uses stored statistics.
+//! Since no backward operation reads activations, each is free after its last forward reader, and more permissions to
+//! overwrite an input can be used. "Forward only" in the memory-cost table of MXNet's documentation is another graph:
+//! the same symbol as in training, bound without gradients. It keeps the loss, dropout with its mask, and the means and
+//! variances that batch normalisation returns. For the nets here, that column is this inference graph.
 //!
 //! # Deviations
 //!

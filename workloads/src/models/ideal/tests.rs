@@ -192,7 +192,7 @@ fn counts_that_do_not_fit_are_errors() {
     assert!(matches!(error, Err(LowerError::TooLarge { call: 1, .. })), "{error:?}");
 }
 
-/// What each operation of the backward pass makes of single numbers, all factors being 1.
+/// The result of each backward operation on single numbers, with all factors 1.
 fn run(graph: &Graph) -> BTreeMap<String, u64> {
     let mut content = vec![0_u64; graph.tensors().len()];
     let is_backward = |operation: &&Operation| {
@@ -224,7 +224,7 @@ proptest::proptest! {
     fn a_gradient_counts_the_ways_to_the_loss(
         steps in proptest::collection::vec((0..4_u8, 0..100_usize, 0..100_usize), 1..14),
     ) {
-        // By value: from which values it is made, a value twice if it counts twice.
+        // For each value, the values that it is made from; a value appears twice if it counts twice.
         let mut sources: Vec<Vec<usize>> = vec![Vec::new()];
         let mut numbers = Vec::new();
         let graph = graph(|n| {

@@ -37,41 +37,41 @@ impl Window {
         Self { kernel: [1, height, width], stride: [1; 3], pad: [0; 3], dilation: [1; 3], covers_all: false }
     }
 
-    /// The same with a stride. Default: 1.
+    /// Sets the stride. Default: 1.
     #[must_use]
     pub const fn stride(self, stride: u64) -> Self {
         self.strides([stride; 3])
     }
 
-    /// The same with a stride for depth, height and width. Default: 1.
+    /// Sets the strides for depth, height and width. Default: 1.
     #[must_use]
     pub const fn strides(mut self, stride: [u64; 3]) -> Self {
         self.stride = stride;
         self
     }
 
-    /// The same with padding in height and width, and in depth if the window is a cube. Default: 0.
+    /// Sets the padding in height and width, and in depth if the window is a cube. Default: 0.
     #[must_use]
     pub const fn pad(mut self, pad: u64) -> Self {
         self.pad = [if self.kernel[0] > 1 { pad } else { 0 }, pad, pad];
         self
     }
 
-    /// The same with padding above and below, left and right. Default: 0.
+    /// Sets the padding above and below, left and right. Default: 0.
     #[must_use]
     pub const fn pads(mut self, vertical: u64, horizontal: u64) -> Self {
         self.pad = [0, vertical, horizontal];
         self
     }
 
-    /// The same with a dilation. Default: 1.
+    /// Sets the dilation. Default: 1.
     #[must_use]
     pub const fn dilated(mut self, dilation: u64) -> Self {
         self.dilation = [dilation; 3];
         self
     }
 
-    /// The same, with the output size rounded up: a last window may reach past the end. Default: rounded down.
+    /// Rounds the output size up: a last window may reach past the end. Default: rounded down.
     #[must_use]
     pub const fn covering(mut self) -> Self {
         self.covers_all = true;
@@ -123,14 +123,14 @@ impl From<Window> for Convolution {
 }
 
 impl Convolution {
-    /// The same with a number of groups. Default: 1.
+    /// Sets the number of groups. Default: 1.
     #[must_use]
     pub const fn grouped(mut self, groups: u64) -> Self {
         self.groups = groups;
         self
     }
 
-    /// The same, transposed. Default: not.
+    /// Makes it a transposed convolution. Default: not transposed.
     #[must_use]
     pub const fn transposed(mut self) -> Self {
         self.is_transposed = true;

@@ -20,7 +20,8 @@ pub struct Net {
 }
 
 impl Net {
-    /// Runs a net once on shapes. The net asks for its inputs ([`Net::input`]) and returns what `end` says.
+    /// Runs a net once on shapes. The net asks for its inputs ([`Net::input`]) and returns the value that `end`
+    /// selects.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The nets, one file for each family.
+//! The nets, one file per family.
 
 pub mod alexnet;
 pub mod bert;

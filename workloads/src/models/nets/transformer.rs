@@ -15,13 +15,13 @@ pub(super) struct Heads {
     pub(super) keys: u64,
 }
 
-/// The attention `[N, tokens, width]` of queries, keys and values; the scores are a value of their own. Scaling and
-/// masking are part of the softmax.
+/// The attention `[N, tokens, width]` of queries, keys and values; the scores are a separate value. Scaling and masking
+/// are part of the softmax.
 pub(super) fn attention(n: &Net, qkv: [Value; 3], heads: Heads, has_dropout: bool) -> Value {
     biased_attention(n, qkv, heads, has_dropout, None)
 }
 
-/// As [`attention`], with a bias for the scores that the softmax takes from a table.
+/// Like [`attention`], with a bias for the scores that the softmax takes from a table.
 pub(super) fn biased_attention(
     n: &Net,
     [q, k, v]: [Value; 3],

@@ -1,8 +1,8 @@
-//! Against the paper's best fit, which fills the lowest line with the longest life that fits.
+//! An adversary of the paper's best fit, which fills the lowest line with the longest-lived buffer that fits.
 //!
-//! The outer lives of a path are the longest, so both go to the bottom; what is left between them is one
-//! step too narrow for either inner life, the line is lifted, and the inner two end up above each other:
-//! three sizes high where two would do.
+//! The outer lives of a path are the longest, so both go to the bottom. The space left between them is one step too
+//! narrow for either inner life, so the line is lifted. The inner two end up above each other: three sizes high instead
+//! of two.
 //!
 //! # References
 //!

@@ -1,7 +1,7 @@
-//! Against first fit by size times width, largest first.
+//! An adversary of first fit by size times width, largest first.
 //!
-//! The outer lives of a path are long and thin and have the largest areas; by size the inner ones would
-//! come first, and the plan would be optimal.
+//! The outer lives of a path are long and thin and have the largest areas. Ordered by size, the inner ones would come
+//! first, and the plan would be optimal.
 
 use super::super::parameters::{N, SEED};
 use super::super::{Family, Made, ParameterError, Values};

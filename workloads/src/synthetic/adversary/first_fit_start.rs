@@ -1,9 +1,9 @@
-//! Against first fit by start, which is what an online allocator does.
+//! An adversary of first fit by start, which is how an online allocator works.
 //!
-//! Round by round the buffers double in size. Every second buffer of a round stays to the end, the others
-//! are freed when the round is over; each hole they leave lies between two that stay, and is half as large
-//! as what comes next. So every round starts above all before it, although half of the last one is free:
-//! up to twice the load. An offline plan puts what stays at the bottom.
+//! The buffers double in size from round to round. Every second buffer of a round stays to the end; the others are
+//! freed after the round. Each hole lies between two buffers that stay, and is half as large as the next buffers. So
+//! every round starts above all earlier ones, although half of the last one is free: up to twice the load. An offline
+//! plan puts the buffers that stay at the bottom.
 //!
 //! ```text
 //!  address   round 0     round 1     round 2
@@ -16,9 +16,8 @@
 //!
 //! # References
 //!
-//! 1. J. M. Robson, "Worst case fragmentation of first fit and best fit storage allocation strategies",
-//!    Computer Journal 20(3), 1977, doi:10.1093/comjnl/20.3.242: the stronger construction this is a part
-//!    of.
+//! 1. J. M. Robson, "Worst case fragmentation of first fit and best fit storage allocation strategies", Computer
+//!    Journal 20(3), 1977, doi:10.1093/comjnl/20.3.242: the stronger construction that contains this one.
 
 use super::super::parameters::{N, SEED};
 use super::super::{Family, Made, ParameterError, Values};
@@ -51,7 +50,7 @@ fn buffers(cells: usize) -> usize {
     (4 * cells - 1) / 3
 }
 
-/// Rounds over `cells` cells, a power of four, of `unit` granules.
+/// Rounds over `cells` cells, a power of four, each of `unit` granules.
 fn gadget(cells: u64, unit: u64, at: u32) -> Gadget {
     let rounds: Vec<(u64, u64)> = (0..).map(|j| (cells >> (2 * j), 1 << j)).take_while(|r| r.0 > 0).collect();
     let total: u64 = rounds.iter().map(|&(count, _)| count).sum();

@@ -1,7 +1,7 @@
-//! Against first fit by width, longest first.
+//! An adversary of first fit by width, longest first.
 //!
-//! The outer lives of a path are the longest; by area an inner one would come first, and the plan would
-//! be optimal.
+//! The outer lives of a path are the longest. Ordered by area, an inner one would come first, and the plan would be
+//! optimal.
 
 use super::super::parameters::{N, SEED};
 use super::super::{Family, Made, ParameterError, Values};

@@ -1,7 +1,7 @@
-//! Against greedy by breadth, which goes through the steps by the bytes in use, most first.
+//! An adversary of greedy by breadth, which visits the steps by the bytes in use, most first.
 //!
-//! The outer lives of a path have a step of their own, filled with crumbs to just above the load of the
-//! other steps. Those steps come first; there the outer lives are the largest, and both go to the bottom.
+//! Each outer life of a path has a step of its own, filled with crumbs to just above the load of the other steps. Those
+//! steps come first. There the outer lives are the largest, and both go to the bottom.
 //!
 //! # References
 //!
@@ -29,7 +29,7 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     })
 }
 
-/// Lives of `crumbs` crumbs each, and one crumb more than that beside each outer life.
+/// Lives of `crumbs` crumbs each, with one more crumb beside each outer life.
 fn gadget(crumbs: u64, crumb: u64, at: u32) -> Gadget {
     let size = crumbs * crumb;
     let lives = |start, end| (at + start, at + end);

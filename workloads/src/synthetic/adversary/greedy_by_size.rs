@@ -1,9 +1,9 @@
-//! Against every greedy that places the largest first.
+//! An adversary of every greedy that places the largest buffer first.
 //!
-//! A tower: sizes fall very slightly from level to level, so the levels are placed one after the other;
-//! and every life of level `k` meets, somewhere, a life of each level below. First fit stacks the levels:
-//! `k` sizes high. Yet no more than `k / 2 + 1` lives meet at any step: a life only *touches* the tip of
-//! the tower of level `k - 1`, and spans the towers of levels `1 .. k - 2`. Twice the optimum in the limit.
+//! A tower: sizes decrease very slightly from level to level, so the levels are placed one after another. Every life of
+//! level `k` meets a life of each lower level at some step. First fit stacks the levels: `k` sizes high. Yet no more
+//! than `k / 2 + 1` lives meet at any step: a life only *touches* the tip of the tower of level `k - 1`, and spans the
+//! towers of levels `1 .. k - 2`. In the limit, the height is twice the optimum.
 //!
 //! ```text
 //!   level 3              +-----------------+
@@ -12,9 +12,9 @@
 //!            +------------------------------> step
 //! ```
 //!
-//! As many buffers of level 1 as lives meet are live together at one more step, so that the load is a
-//! whole number of slots and the optimum equals it: lives that fit in `s` slots of one size at every step
-//! can be sorted into `s` slots.
+//! At one more step, as many buffers of level 1 are live together as lives meet, so that the load is a whole number of
+//! slots. The optimum then equals the load: lives that fit in `s` slots of one size at every step can be sorted into
+//! `s` slots.
 //!
 //! # References
 //!
@@ -48,7 +48,7 @@ const fn meeting(levels: u32) -> usize {
     levels as usize / 2 + 1
 }
 
-/// A tower's lives, and those that make the load whole.
+/// A tower's lives, plus those that make the load a whole number of slots.
 const fn buffers(levels: u32) -> usize {
     (1 << (levels - 1)) + meeting(levels)
 }
@@ -70,8 +70,8 @@ fn gadget(levels: u32, base: u64, at: u32) -> Gadget {
     gadget
 }
 
-/// Adds the tower of some level from a step on; the last step of its top life, the tip, meets no other.
-/// The step after it.
+/// Adds the tower of a level from a step on; the last step of its top life, the tip, meets no other life. Returns the
+/// step after it.
 fn tower(level: u32, at: u32, lives: &mut Vec<Life>) -> u32 {
     if level == 1 {
         lives.push((at, at + 2, 1));
@@ -83,7 +83,7 @@ fn tower(level: u32, at: u32, lives: &mut Vec<Life>) -> u32 {
     inner + 1
 }
 
-/// A slot for each life, in order of starts: the lowest that is free.
+/// Gives each life the lowest free slot, in order of starts.
 fn slots(lives: &[Life]) -> Vec<u64> {
     let mut free = BTreeSet::new();
     let mut taken = BinaryHeap::new();

@@ -1,11 +1,10 @@
-//! For each greedy, instances on which it is bad, with an optimum that is known.
+//! Adversaries: for each greedy, instances on which it does badly, with a known optimum.
 //!
-//! All are made of gadgets that follow each other in time. A gadget sets a trap for one order of
-//! placement: what that order places first looks harmless, and what comes last then finds every address
-//! below taken at some step of its life. The optimum equals the load, and the construction carries a plan
-//! that reaches it.
+//! All consist of gadgets that follow each other in time. A gadget sets a trap for one order of placement: the first
+//! buffers look harmless, and the last ones then find every lower address taken at some step of their lives. The
+//! optimum equals the load, and the construction includes a plan that reaches it.
 //!
-//! The smallest trap is a path of four lives, of which the outer two (A, D) are placed first:
+//! The smallest trap is a path of four lives; the greedy places the outer two (A, D) first:
 //!
 //! ```text
 //!   address   greedy                  optimum
@@ -27,14 +26,14 @@ use planlab_dsa::{Buffer, Bytes};
 use super::dice::Dice;
 use super::{Made, ParameterError, Values, life};
 
-/// Bytes that every size is a multiple of.
+/// Every size is a multiple of this, in bytes.
 const GRANULE: u64 = 512;
 
 /// A few buffers with an optimal plan.
 struct Gadget {
     /// Buffers and offsets, in granules.
     placed: Vec<(Buffer, u64)>,
-    /// Granules.
+    /// Height in granules.
     height: u64,
     /// The step after its last.
     end: u32,
@@ -57,9 +56,9 @@ impl Gadget {
     }
 }
 
-/// One gadget after the other while there is room for more buffers, then single buffers of one granule
-/// up to `n`; the rows shuffled. `gadget` gets the room that is left, the step to start at, and whether
-/// it is the first: no later gadget may be higher than that.
+/// Repeats gadgets while there is room for more buffers, then adds single buffers of one granule up to `n`; the rows
+/// are shuffled. `gadget` receives the remaining room, the step to start at, and whether it is the first: no later
+/// gadget may be higher.
 fn sequence(
     values: &Values,
     name: &str,
@@ -83,7 +82,7 @@ fn sequence(
     Made::solved(placed, optimum)
 }
 
-/// The scale of a gadget: the first has the largest, later ones something from half of it up.
+/// The scale of a gadget: the first has the largest, later ones between half of it and all of it.
 fn scale(dice: &mut Dice, first: bool, most: u64) -> u64 {
     if first { most } else { dice.between(most / 2, most) }
 }
@@ -91,13 +90,13 @@ fn scale(dice: &mut Dice, first: bool, most: u64) -> u64 {
 /// The path A - B - C - D of the module's picture.
 struct Path {
     lives: [(u32, u32); 4],
-    /// In units.
+    /// Sizes in units.
     sizes: [u64; 4],
 }
 
 impl Path {
-    /// The gadget at a step, a unit being so many granules. The optimum puts B and D at the bottom, A and
-    /// C on top of B, which must be at least as large as D.
+    /// The gadget at a step, with units of `unit` granules. The optimum puts B and D at the bottom, A and C on top of
+    /// B, which must be at least as large as D.
     fn gadget(&self, unit: u64, at: u32) -> Gadget {
         let [a, b, c, d] = self.sizes;
         assert!(b >= d, "C lies on B, and D below C");
@@ -125,7 +124,7 @@ mod tests {
 
     use super::super::construct;
 
-    /// Each buffer of `order` at the lowest offset that is free over its life.
+    /// Places each buffer of `order` at the lowest offset that is free over its life; returns the height.
     fn first_fit(instance: &Instance, order: &[usize]) -> u64 {
         let buffers = instance.buffers();
         let mut offsets: Vec<Option<u64>> = vec![None; buffers.len()];
@@ -158,7 +157,7 @@ mod tests {
         order
     }
 
-    /// Steps by the bytes in use then, most first; at each, what is not placed yet, the largest first.
+    /// Visits the steps by the bytes in use, most first, and at each step takes the largest remaining buffer first.
     fn by_breadth(instance: &Instance) -> Vec<usize> {
         let curve = instance.load_curve();
         let mut steps: Vec<u32> = (0..instance.horizon().get()).collect();
@@ -174,8 +173,8 @@ mod tests {
         order
     }
 
-    /// The paper's best fit: on the lowest line, leftmost, the buffer with the longest life that fits;
-    /// where none does, the line is lifted to its lower neighbour. Heights by step, one at a time.
+    /// The paper's best fit: the lowest line, leftmost, takes the longest-lived buffer that fits. If none fits, the
+    /// line is lifted to its lower neighbour. Heights are stored step by step.
     fn skyline(instance: &Instance) -> u64 {
         let mut tops = vec![0_u64; instance.horizon().get() as usize];
         let mut left: Vec<usize> = (0..instance.len()).collect();
