@@ -17,7 +17,7 @@ const RECORDS: [(&str, [usize; 4]); 9] = [
     ("2026-11-21-2-core-vm-scale", [1154, 0, 0, 0]),
     ("2026-11-22-2-core-vm-allocators", [0, 1287, 0, 0]),
     ("2026-11-22-2-core-vm-replay-host", [0, 474, 0, 0]),
-    ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 82]),
+    ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 80]),
     ("2026-11-23-2-core-vm-models", [1529, 432, 0, 0]),
     ("2026-11-23-2-core-vm-offload", [0, 0, 1030, 0]),
 ];
