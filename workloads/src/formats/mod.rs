@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod graph;
 mod header;
+pub mod import;
 mod lab;
 mod limits;
 mod plan;
@@ -159,6 +160,10 @@ pub struct ReadOptions {
     pub alignment: Option<Alignment>,
     /// How much is read. Default: what any trace needs.
     pub limits: InputLimits,
+    /// The trace to take of a file that holds several. Default: the only one.
+    pub part: Option<String>,
+    /// Values of dynamic dimensions, by name. Default: none.
+    pub dims: Vec<(String, u64)>,
 }
 
 impl ReadOptions {
@@ -187,6 +192,20 @@ impl ReadOptions {
     #[must_use]
     pub const fn with_limits(mut self, limits: InputLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same, of a file that holds several traces the one with this name.
+    #[must_use]
+    pub fn with_part(mut self, part: Option<String>) -> Self {
+        self.part = part;
+        self
+    }
+
+    /// The same with values of dynamic dimensions, by name.
+    #[must_use]
+    pub fn with_dims(mut self, dims: Vec<(String, u64)>) -> Self {
+        self.dims = dims;
         self
     }
 
