@@ -7,7 +7,9 @@
 //! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
 
 mod input;
+mod pickle;
 mod report;
+mod torch;
 
 use std::io::Read;
 
@@ -15,7 +17,7 @@ use super::text::Unpacked;
 use super::{FormatError, ReadOptions, Trace};
 
 pub use input::Input;
-pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment};
+pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
 
 /// A format of another tool.
 pub struct Reader {
@@ -30,7 +32,7 @@ pub struct Reader {
 }
 
 /// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
-pub const READERS: [&Reader; 0] = [];
+pub const READERS: [&Reader; 2] = [&torch::SNAPSHOT, &torch::PROFILER];
 
 /// The format with such a key.
 #[must_use]
