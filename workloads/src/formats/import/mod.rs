@@ -14,7 +14,7 @@ mod torch;
 use std::io::Read;
 
 use super::text::Unpacked;
-use super::{FormatError, ReadOptions, Trace};
+use super::{FormatError, ReadOptions, Trace, lab};
 
 pub use input::Input;
 pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
@@ -61,6 +61,24 @@ pub fn import(
     let mut unpacked = Unpacked::new(file, input)?;
     let Some(reader) = format.or_else(|| recognise(unpacked.start())) else { return Ok(None) };
     (reader.read)(Input::new(file, unpacked, options.limits), options).map(Some)
+}
+
+/// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
+///
+/// # Errors
+///
+/// As [`import`].
+pub fn read(
+    file: &str,
+    input: impl Read,
+    format: Option<&Reader>,
+    options: &ReadOptions,
+) -> Result<Imported, FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    match format.or_else(|| recognise(unpacked.start())) {
+        Some(reader) => (reader.read)(Input::new(file, unpacked, options.limits), options),
+        None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
+    }
 }
 
 /// Reads a file whose format was recognised, and takes the one trace that is in it or that `options` name.

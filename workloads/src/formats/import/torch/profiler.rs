@@ -257,10 +257,10 @@ fn innermost<'o>(
         for &event in group {
             let time = memory[event].time;
             while let Some(operation) = next.next_if(|operation| operation.from <= time) {
-                open.retain_last(operation.from);
+                close(&mut open, operation.from);
                 open.push(operation);
             }
-            open.retain_last(time);
+            close(&mut open, time);
             found[event] = open.last().map(|operation| operation.name.as_str());
         }
     }
@@ -268,15 +268,9 @@ fn innermost<'o>(
 }
 
 /// Takes those off the end that were over before a time.
-trait RetainLast {
-    fn retain_last(&mut self, time: f64);
-}
-
-impl RetainLast for Vec<&Operation> {
-    fn retain_last(&mut self, time: f64) {
-        while self.last().is_some_and(|operation| operation.to < time) {
-            self.pop();
-        }
+fn close(open: &mut Vec<&Operation>, time: f64) {
+    while open.last().is_some_and(|operation| operation.to < time) {
+        open.pop();
     }
 }
 
