@@ -96,7 +96,7 @@ impl Source {
         Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
     }
 
-    fn options(&self) -> Result<ReadOptions, Failure> {
+    pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let align = match self.align {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
             None => None,
