@@ -339,7 +339,8 @@ mod tests {
         let text = "id,lower,upper,size\na,1,9,100\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let mapped = |address, step| Segment { is_mapped: true, ..segment(address, 64, (step, 9), 0) };
-        let waste = Waste::of(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100])).expect("segments");
+        let waste =
+            Waste::of(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100])).expect("segments");
         assert_eq!(parts_of(&waste, 100), [0, 28, 0, 0, 0, 0]);
         let whole = vec![segment(0, 64, (0, 9), 0), segment(64, 64, (1, 9), 0)];
         let waste = Waste::of(&trace, &pool(whole, &[0], &[100])).expect("segments");

@@ -107,8 +107,7 @@ impl Source {
 }
 
 fn is_file_name(argument: &str) -> bool {
-    const ENDINGS: [&str; 9] =
-        [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
+    const ENDINGS: [&str; 9] = [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
     ENDINGS.iter().any(|ending| argument.ends_with(ending))
 }
 

@@ -174,7 +174,8 @@ fn proof(explained: &Explained<'_>) -> String {
 fn difference(explained: &Explained<'_>) -> Vec<String> {
     let (Some(waste), Some(height)) = (&explained.waste, explained.best.height) else { return Vec::new() };
     let all = i128::from(waste.reserved) - i128::from(height);
-    let mut lines = vec![format!("reserved less the best plan is {}; at step {} it is", size(all), waste.step)];
+    let mut lines =
+        vec![format!("reserved less the best plan is {}; at step {} it is", size(all), waste.step)];
     let parts = waste.parts(height);
     let said = parts.iter().filter(|(_, bytes)| *bytes != 0);
     lines.extend(said.map(|&(cause, bytes)| format!("  {:<24}  {}", size(bytes), reason(cause))));
@@ -196,7 +197,8 @@ fn reason(cause: Cause) -> &'static str {
 fn peak(explained: &Explained<'_>, top: usize) -> Vec<String> {
     let count = explained.peak.len();
     let shown = count.min(top);
-    let mut lines = vec![format!("the peak, step {}: {count} buffers, the largest {shown}", explained.peak_step)];
+    let mut lines =
+        vec![format!("the peak, step {}: {count} buffers, the largest {shown}", explained.peak_step)];
     lines.extend(explained.peak.iter().take(top).map(|id| line(explained, *id)));
     let categories = categories(explained);
     if categories.iter().any(|(name, ..)| name.is_some()) {
@@ -242,7 +244,8 @@ fn out_of_memory(failed: &Failed) -> Vec<String> {
     };
     let frame = failed.event.stack.first().map_or_else(String::new, |frame| format!(" by {frame}"));
     let asked = size(i128::from(failed.event.size));
-    let mut lines = vec![format!("out of memory at step {}{often}: {asked} were asked for{frame}", failed.event.step)];
+    let mut lines =
+        vec![format!("out of memory at step {}{often}: {asked} were asked for{frame}", failed.event.step)];
     let (reserved, live) = (size(i128::from(failed.reserved)), size(i128::from(failed.live)));
     let left = match failed.event.device_free {
         Some(free) => format!("; the device had {} left", size(i128::from(free))),
@@ -260,7 +263,8 @@ fn out_of_memory(failed: &Failed) -> Vec<String> {
             size(i128::from(needed))
         ),
         Answer::Unknown if failed.capacity.is_none() => {
-            "  whether a plan would have fit is not known: the file does not say what the device had left".to_owned()
+            "  whether a plan would have fit is not known: the file does not say what the device had left"
+                .to_owned()
         }
         Answer::Unknown => {
             format!("  whether a plan fits {capacity} was not settled in time; --time-limit gives it more")
