@@ -3,20 +3,31 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that cannot be read: `file:line: what is wrong`.
+/// A file that cannot be read: `file:line: what is wrong`, or `file: byte N: what is wrong` where it has no lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {reason}")]
+#[error("{file}{}: {reason}", place(*line, *byte))]
 pub struct FormatError {
     file: String,
     line: u64,
+    byte: Option<u64>,
     reason: String,
+}
+
+fn place(line: u64, byte: Option<u64>) -> String {
+    byte.map_or_else(|| format!(":{line}"), |byte| format!(": byte {byte}"))
 }
 
 impl FormatError {
     /// An error at a line, from 1, of a file.
     #[must_use]
     pub fn new(file: impl Into<String>, line: u64, reason: impl Into<String>) -> Self {
-        Self { file: file.into(), line, reason: reason.into() }
+        Self { file: file.into(), line, byte: None, reason: reason.into() }
+    }
+
+    /// An error at a byte, from 0, of a file that has no lines. Of a compressed file the bytes count unpacked.
+    #[must_use]
+    pub fn at_byte(file: impl Into<String>, byte: u64, reason: impl Into<String>) -> Self {
+        Self { file: file.into(), line: 1, byte: Some(byte), reason: reason.into() }
     }
 
     /// The name that the reader was given.
@@ -25,10 +36,16 @@ impl FormatError {
         &self.file
     }
 
-    /// The line, from 1.
+    /// The line, from 1; 1 in a file that has no lines.
     #[must_use]
     pub const fn line(&self) -> u64 {
         self.line
+    }
+
+    /// The byte, from 0, of a file that has no lines.
+    #[must_use]
+    pub const fn byte(&self) -> Option<u64> {
+        self.byte
     }
 
     /// What is wrong, without the place.

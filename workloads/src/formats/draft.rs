@@ -101,6 +101,11 @@ impl<'f> Draft<'f> {
         self.header_line = line;
     }
 
+    /// Sets metadata that are no directive.
+    pub(super) fn meta(&mut self, key: &str, value: impl Into<String>) {
+        self.metadata.push((key.to_owned(), value.into()));
+    }
+
     /// Takes the comment of a line in: `key: value` is metadata or a directive, all else is prose.
     pub(super) fn comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
         self.comments += 1;

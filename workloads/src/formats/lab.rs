@@ -15,9 +15,10 @@ use super::draft::{Draft, RawBuffer, RawPause};
 use super::error::excerpt;
 use super::header::{Column, Header};
 use super::text::{Lines, Unpacked};
-use super::{Dialect, FormatError, ReadOptions, Trace, events, graph, text};
+use super::{Dialect, FormatError, ReadOptions, Trace, events, graph, import, text};
 
-/// Reads a trace, or a graph as the trace that it lowers to. `file` is what errors call it.
+/// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`](super::import)) that
+/// holds one trace or of which the options name one. `file` is what errors call it.
 ///
 /// # Errors
 ///
@@ -33,6 +34,25 @@ pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tra
 /// As [`read_trace`].
 pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
     let mut input = Unpacked::new(file, input)?;
+    if let Some(reader) = import::recognise(input.start()) {
+        return import::read_one(reader, file, input, options);
+    }
+    if let Some(part) = &options.part {
+        return Err(FormatError::new(
+            file,
+            1,
+            format!("it holds one trace, and no part `{}`", excerpt(part)),
+        ));
+    }
+    read_own(file, input, options)
+}
+
+/// Reads a file of the lab's own: a trace or a graph.
+pub(super) fn read_own(
+    file: &str,
+    mut input: Unpacked<'_>,
+    options: &ReadOptions,
+) -> Result<Trace, FormatError> {
     if input.is_json() {
         return graph::read_lowered(file, input, options);
     }

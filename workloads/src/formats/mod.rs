@@ -2,7 +2,7 @@
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
 //! dialects of idealloc; the header tells them apart. A file that begins with `{` is a graph (JSON Lines) and is read as
-//! the trace that it lowers to. Bytes that begin like a zstd frame are
+//! the trace that it lowers to; files of other tools are known by their content as well (see [`import`]). Bytes that begin like a zstd frame are
 //! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
 //! line by line, within [`InputLimits`].
 //!
@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod graph;
 mod header;
+pub mod import;
 mod lab;
 mod limits;
 mod plan;
@@ -38,7 +39,7 @@ pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
-pub use text::{check_lines, read_document};
+pub use text::{check_input, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.
@@ -159,6 +160,10 @@ pub struct ReadOptions {
     pub alignment: Option<Alignment>,
     /// How much is read. Default: what any trace needs.
     pub limits: InputLimits,
+    /// The trace to take of a file that holds several. Default: the only one.
+    pub part: Option<String>,
+    /// Values of dynamic dimensions, by name. Default: none.
+    pub dims: Vec<(String, u64)>,
 }
 
 impl ReadOptions {
@@ -187,6 +192,20 @@ impl ReadOptions {
     #[must_use]
     pub const fn with_limits(mut self, limits: InputLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same, of a file that holds several traces the one with this name.
+    #[must_use]
+    pub fn with_part(mut self, part: Option<String>) -> Self {
+        self.part = part;
+        self
+    }
+
+    /// The same with values of dynamic dimensions, by name.
+    #[must_use]
+    pub fn with_dims(mut self, dims: Vec<(String, u64)>) -> Self {
+        self.dims = dims;
         self
     }
 

@@ -4,17 +4,21 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use super::error::excerpt;
-use super::{FormatError, InputLimits};
+use super::{FormatError, InputLimits, import};
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Read at a time, in bytes.
 const CHUNK: usize = 256 << 10;
+/// Looked at to tell one format from another, in bytes.
+const START: usize = 64 << 10;
 
 /// The bytes of an input: decompressed where they must be.
 pub(super) struct Unpacked<'r> {
     input: Box<dyn BufRead + 'r>,
     is_packed: bool,
+    /// The first bytes of `input`, once somebody has looked at them.
+    start: Option<Vec<u8>>,
 }
 
 impl<'r> Unpacked<'r> {
@@ -32,19 +36,56 @@ impl<'r> Unpacked<'r> {
         } else {
             Box::new(BufReader::with_capacity(CHUNK, whole))
         };
-        Ok(Self { input, is_packed })
+        Ok(Self { input, is_packed, start: None })
+    }
+
+    /// The first 64 KiB of it, or all of it. They are read again afterwards.
+    pub(super) fn start(&mut self) -> &[u8] {
+        if self.start.is_none() {
+            let mut start = Vec::new();
+            // What cannot be read is reported where it is read again.
+            let failed = self.input.by_ref().take(START as u64).read_to_end(&mut start).err();
+            let rest = std::mem::replace(&mut self.input, Box::new(io::empty()));
+            let again = Cursor::new(start.clone());
+            self.input = match failed {
+                Some(error) => Box::new(BufReader::new(again.chain(Failing(Some(error))))),
+                None => Box::new(again.chain(rest)),
+            };
+            self.start = Some(start);
+        }
+        self.start.as_deref().unwrap_or_default()
     }
 
     /// Whether the first thing in it is a JSON object.
     pub(super) fn is_json(&mut self) -> bool {
-        // What cannot be read is reported where it is read.
-        let chunk = self.input.fill_buf().unwrap_or_default();
-        chunk.strip_prefix(BYTE_ORDER_MARK).unwrap_or(chunk).trim_ascii_start().starts_with(b"{")
+        let start = self.start();
+        start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start).trim_ascii_start().starts_with(b"{")
+    }
+
+    /// All of it, held in memory as a whole, if it has no more bytes than these.
+    pub(super) fn bytes(mut self, file: &str, most: u64) -> Result<Vec<u8>, FormatError> {
+        let mut bytes = Vec::new();
+        let read = self.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes);
+        let end = |bytes: &[u8], reason: String| FormatError::at_byte(file, bytes.len() as u64, reason);
+        match read {
+            Err(error) => Err(end(&bytes, self.reason(&error))),
+            Ok(_) if bytes.len() as u64 > most => Err(end(&bytes, self.too_long(most))),
+            Ok(_) => Ok(bytes),
+        }
+    }
+
+    /// Its bytes one after the other, and an error behind so many.
+    pub(super) fn limited(self, most: u64) -> Limited<'r> {
+        Limited { unpacked: self, left: most, most }
     }
 
     /// All of it as text, which is held in memory as a whole.
-    pub(super) fn document(mut self, file: &str, limits: InputLimits) -> Result<String, FormatError> {
-        let most = limits.document().min(limits.unpacked());
+    pub(super) fn document(self, file: &str, limits: InputLimits) -> Result<String, FormatError> {
+        self.text(file, limits.document().min(limits.unpacked()))
+    }
+
+    /// The same, of no more bytes than these.
+    pub(super) fn text(mut self, file: &str, most: u64) -> Result<String, FormatError> {
         let mut bytes = Vec::new();
         let read = self.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes);
         let end = |bytes: &[u8], reason: String| FormatError::new(file, line_at(bytes, bytes.len()), reason);
@@ -66,10 +107,7 @@ impl<'r> Unpacked<'r> {
 
     /// What an error of reading means.
     fn reason(&self, error: &io::Error) -> String {
-        match self.is_packed {
-            true => format!("the zstd data is damaged or cut short: {error}"),
-            false => format!("cannot be read: {error}"),
-        }
+        reason(self.is_packed, error)
     }
 
     /// That the input is longer than it may be.
@@ -78,6 +116,60 @@ impl<'r> Unpacked<'r> {
         format!(
             "the file has more than {most} bytes{unpacked}, the limit of an input (--input-limit raises it)"
         )
+    }
+}
+
+/// Fails once, and is at its end then.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// An input that fails where it is longer than it may be.
+pub(super) struct Limited<'r> {
+    unpacked: Unpacked<'r>,
+    left: u64,
+    most: u64,
+}
+
+impl Read for Limited<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Limited<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let Self { unpacked, left, most } = self;
+        if *left == 0 && !unpacked.input.fill_buf()?.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, unpacked.too_long(*most)));
+        }
+        let is_packed = unpacked.is_packed;
+        let chunk = unpacked.input.fill_buf().map_err(|error| told(is_packed, &error))?;
+        let most = usize::try_from(*left).unwrap_or(usize::MAX);
+        Ok(&chunk[..chunk.len().min(most)])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.left -= count as u64;
+        self.unpacked.input.consume(count);
+    }
+}
+
+/// An error of reading in the words that people are told.
+fn told(is_packed: bool, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), reason(is_packed, error))
+}
+
+fn reason(is_packed: bool, error: &io::Error) -> String {
+    match is_packed {
+        true => format!("the zstd data is damaged or cut short: {error}"),
+        false => format!("cannot be read: {error}"),
     }
 }
 
@@ -184,13 +276,18 @@ impl<'r> Lines<'r> {
     }
 }
 
-/// Reads lines to the end, and keeps nothing: says whether an input is text within the limits.
+/// Reads to the end, and keeps nothing: says whether an input is a file of another tool, or text, within the limits.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with its line: a limit, the encoding, the compression.
-pub fn check_lines(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
-    let mut lines = Lines::new(file, input, limits)?;
+pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    if import::recognise(unpacked.start()).is_some() {
+        let read = io::copy(&mut unpacked.limited(limits.unpacked()), &mut io::sink());
+        return read.map(drop).map_err(|error| FormatError::new(file, 1, error.to_string()));
+    }
+    let mut lines = Lines::of(file, unpacked, limits);
     while lines.next_line()?.is_some() {}
     Ok(())
 }

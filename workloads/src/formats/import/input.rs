@@ -1,0 +1,62 @@
+//! What a reader is given: an input, unpacked, within its limits.
+
+use std::io::BufRead;
+
+use super::super::text::{Lines, Unpacked};
+use super::super::{FormatError, InputLimits};
+
+/// An input to read once: as a stream, as bytes, as lines or as a text.
+pub struct Input<'r> {
+    file: String,
+    unpacked: Unpacked<'r>,
+    limits: InputLimits,
+}
+
+impl<'r> Input<'r> {
+    pub(super) fn new(file: &str, unpacked: Unpacked<'r>, limits: InputLimits) -> Self {
+        Self { file: file.to_owned(), unpacked, limits }
+    }
+
+    /// What errors call it.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// How much of it may be read.
+    #[must_use]
+    pub const fn limits(&self) -> InputLimits {
+        self.limits
+    }
+
+    /// All of it in memory.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or is longer than an input may be.
+    pub fn bytes(self) -> Result<Vec<u8>, FormatError> {
+        self.unpacked.bytes(&self.file, self.limits.unpacked())
+    }
+
+    /// All of it in memory as text, without a byte order mark.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bytes`], and where it is not UTF-8.
+    pub fn text(self) -> Result<String, FormatError> {
+        self.unpacked.text(&self.file, self.limits.unpacked())
+    }
+
+    /// Its bytes one after the other. The reader ends with an error of kind `FileTooLarge` behind the limit; the words
+    /// of an error of reading are [`Self::text`]'s.
+    #[must_use]
+    pub fn stream(self) -> impl BufRead + 'r {
+        self.unpacked.limited(self.limits.unpacked())
+    }
+
+    /// Its lines one after the other.
+    #[allow(dead_code, reason = "for formats of lines")]
+    pub(in super::super) fn lines(self) -> Lines<'r> {
+        Lines::of(&self.file, self.unpacked, self.limits)
+    }
+}

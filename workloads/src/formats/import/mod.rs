@@ -1,0 +1,92 @@
+//! Files of other tools that hold one trace or several, recognised by their content.
+//!
+//! A reader turns the file into [`Part`]s, each a trace with what the framework says of itself, and lists what it left
+//! out. [`READERS`] is the only list of them: [`super::read_trace_from`], `planlab import` and `planlab explain` ask it.
+//!
+//! To add a format, write a file here with a `pub(super) const READER: Reader` and add a line to [`READERS`]. A reader
+//! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
+
+mod input;
+mod pickle;
+mod report;
+mod torch;
+
+use std::io::Read;
+
+use super::text::Unpacked;
+use super::{FormatError, ReadOptions, Trace, lab};
+
+pub use input::Input;
+pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
+
+/// A format of another tool.
+pub struct Reader {
+    /// Its name on the command line.
+    pub key: &'static str,
+    /// What it is, a line.
+    pub title: &'static str,
+    /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
+    pub looks_like: fn(&[u8]) -> bool,
+    /// Reads a file.
+    pub read: fn(Input<'_>, &ReadOptions) -> Result<Imported, FormatError>,
+}
+
+/// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
+pub const READERS: [&Reader; 2] = [&torch::SNAPSHOT, &torch::PROFILER];
+
+/// The format with such a key.
+#[must_use]
+pub fn reader(key: &str) -> Option<&'static Reader> {
+    READERS.into_iter().find(|reader| reader.key == key)
+}
+
+/// The format of a file that begins with these bytes; `None` if it is none of [`READERS`].
+#[must_use]
+pub fn recognise(start: &[u8]) -> Option<&'static Reader> {
+    READERS.into_iter().find(|reader| (reader.looks_like)(start))
+}
+
+/// Reads a file of another tool. `file` is what errors call it; without a format it is recognised by its content.
+/// `Ok(None)` if the content is of no known format.
+///
+/// # Errors
+///
+/// What is wrong, with the line or the byte.
+pub fn import(
+    file: &str,
+    input: impl Read,
+    format: Option<&Reader>,
+    options: &ReadOptions,
+) -> Result<Option<Imported>, FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    let Some(reader) = format.or_else(|| recognise(unpacked.start())) else { return Ok(None) };
+    (reader.read)(Input::new(file, unpacked, options.limits), options).map(Some)
+}
+
+/// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
+///
+/// # Errors
+///
+/// As [`import`].
+pub fn read(
+    file: &str,
+    input: impl Read,
+    format: Option<&Reader>,
+    options: &ReadOptions,
+) -> Result<Imported, FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    match format.or_else(|| recognise(unpacked.start())) {
+        Some(reader) => (reader.read)(Input::new(file, unpacked, options.limits), options),
+        None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
+    }
+}
+
+/// Reads a file whose format was recognised, and takes the one trace that is in it or that `options` name.
+pub(super) fn read_one(
+    reader: &Reader,
+    file: &str,
+    input: Unpacked<'_>,
+    options: &ReadOptions,
+) -> Result<Trace, FormatError> {
+    (reader.read)(Input::new(file, input, options.limits), options)?.one(file, options)
+}

@@ -1,0 +1,188 @@
+//! What a reader hands back: traces, what it left out, what the framework says of itself.
+
+use std::sync::Arc;
+
+use planlab_dsa::Bytes;
+
+use super::super::{FormatError, ReadOptions, Trace};
+
+/// What a file of another tool holds.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    /// The traces in it: one for each device, say. At least one.
+    pub parts: Vec<Part>,
+    /// What was left out of them or is not known, in the order in which people are told.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A trace of several that a file may hold.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What `--part` calls it: `cuda:0`, the name of a graph. Unique in the file.
+    pub name: String,
+    /// The trace.
+    pub trace: Trace,
+    /// What the framework says of itself.
+    pub framework: Option<Framework>,
+}
+
+/// Something that a reader left out or had to assume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// How many of it.
+    pub count: u64,
+    /// What it is, in the plural: `frees of buffers from before the recording`.
+    pub what: String,
+    /// Its bytes, where it has any.
+    pub bytes: Option<u64>,
+    /// Why it is not there, or what is done instead.
+    pub why: String,
+}
+
+/// What a framework says of itself beside a trace.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Framework {
+    /// Its name: `PyTorch`, `XLA`.
+    pub name: &'static str,
+    /// The most bytes that were allocated at once, by its own count.
+    pub allocated_peak: Option<Bytes>,
+    /// The most bytes that it held at once.
+    pub reserved_peak: Option<Bytes>,
+    /// Where it put each buffer of the trace: an address or an offset; empty where it does not say.
+    pub placement: Vec<Option<u64>>,
+    /// Bytes that each buffer took there, which may be more than the trace's size; empty where it does not say.
+    pub taken: Vec<u64>,
+    /// Frames of call stacks: `model.py:12 forward`.
+    pub frames: Vec<String>,
+    /// Call stacks.
+    pub stacks: Vec<Stack>,
+    /// Which of them allocated each buffer; empty where it does not say.
+    pub stack_of: Vec<Option<u32>>,
+    /// The stream of each buffer; empty where there are no streams.
+    pub streams: Vec<u64>,
+    /// The memory that it held, piece by piece.
+    pub segments: Vec<Segment>,
+    /// Where memory ran out.
+    pub failures: Vec<OutOfMemory>,
+}
+
+/// A call stack: numbers of [`Framework::frames`], the innermost first.
+pub type Stack = Arc<[u32]>;
+
+/// A piece of memory that a framework got from the device and cut buffers from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// The steps of the trace in which it was held, half-open; before the ranking of `Label::original_steps`.
+    pub steps: (u64, u64),
+    /// The stream that may use it.
+    pub stream: u64,
+    /// Whether it is mapped into a range of addresses that grows: buffers may span it and its neighbours.
+    pub is_mapped: bool,
+}
+
+/// A request that could not be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The step of the trace at which it was made.
+    pub step: u64,
+    /// Bytes that were asked for.
+    pub size: u64,
+    /// Bytes that the device had left.
+    pub device_free: Option<u64>,
+    /// The call stack, innermost frame first.
+    pub stack: Vec<String>,
+}
+
+impl Dropped {
+    /// So many of something, and why.
+    #[must_use]
+    pub fn new(count: u64, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { count, what: what.into(), bytes: None, why: why.into() }
+    }
+
+    /// The same with the bytes that it comes to.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+}
+
+impl std::fmt::Display for Dropped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.count, self.what)?;
+        if let Some(bytes) = self.bytes {
+            write!(f, " ({bytes} bytes)")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+impl Framework {
+    /// Nothing but the name.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// The call stack that allocated a buffer, innermost frame first; empty where it is not known.
+    pub fn stack(&self, buffer: usize) -> impl Iterator<Item = &str> {
+        let number = self.stack_of.get(buffer).copied().flatten();
+        let stack = number.and_then(|number| self.stacks.get(number as usize));
+        let frames = stack.into_iter().flat_map(|stack| &**stack);
+        frames.filter_map(|&frame| self.frames.get(frame as usize).map(String::as_str))
+    }
+}
+
+impl Imported {
+    /// One trace and nothing else.
+    #[must_use]
+    pub fn of(name: impl Into<String>, trace: Trace) -> Self {
+        Self { parts: vec![Part { name: name.into(), trace, framework: None }], dropped: Vec::new() }
+    }
+
+    /// The part that the options name, or the only one.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such part, or where there are several and none is named.
+    pub fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
+        let names = || {
+            const MOST: usize = 20;
+            let mut names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).take(MOST).collect();
+            if self.parts.len() > MOST {
+                names.push("...");
+            }
+            names.join(", ")
+        };
+        match (&options.part, self.parts.len()) {
+            (Some(name), _) if !self.parts.iter().any(|part| part.name == *name) => {
+                let reason = format!("there is no part `{name}` in it; it has {}", names());
+                Err(FormatError::new(file, 1, reason))
+            }
+            (None, count) if count != 1 => {
+                let reason = format!("it holds {count} traces; name one by --part: {}", names());
+                Err(FormatError::new(file, 1, reason))
+            }
+            (name, _) => {
+                let is_meant = |part: &Part| name.as_ref().is_none_or(|name| part.name == *name);
+                Ok(self.parts.into_iter().find(is_meant).expect("it was looked for"))
+            }
+        }
+    }
+
+    /// The trace of [`Self::part`]; what was left out becomes notices.
+    pub(super) fn one(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
+        let dropped: Vec<String> =
+            std::mem::take(&mut self.dropped).iter().map(ToString::to_string).collect();
+        let mut trace = self.part(file, options)?.trace;
+        trace.notices.extend(dropped);
+        Ok(trace)
+    }
+}
