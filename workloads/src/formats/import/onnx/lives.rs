@@ -99,8 +99,11 @@ impl<'g> Lives<'g> {
 
     fn run(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let step = number as u64;
+        let shows = VIEWS.contains(&node.op_type.as_str());
         for (at, name) in node.inputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             match self.places.get(name.as_str()) {
+                // What a view hands on is judged where it is read in the end.
+                Some(&Place::In(place)) if shows && at == 0 => self.storages[place].last = step,
                 Some(&Place::In(place)) => self.read(place, step, is_weight(&node.op_type, at)),
                 Some(Place::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
@@ -214,7 +217,6 @@ fn is_weight(op: &str, at: usize) -> bool {
         "Conv" | "ConvTranspose" | "ConvInteger" | "Gemm" | "BatchNormalization" | "InstanceNormalization"
         | "LayerNormalization" | "GroupNormalization" | "PRelu" => at >= 1,
         "LSTM" | "GRU" | "RNN" => (1..=3).contains(&at),
-        // What an Identity or a Reshape hands on is judged where it is read in the end.
         _ => false,
     }
 }
