@@ -26,6 +26,28 @@ pub(crate) struct Reading {
     /// Take the offsets of a plan file as pins
     #[arg(long)]
     pub(crate) pins: bool,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
+}
+
+/// Which trace of another tool's file is meant, and of what shape.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Parts {
+    /// Of a file that holds several traces take this one: a device (cuda:0), one stream of it (cuda:0/stream-7), a
+    /// graph by its name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) part: Option<String>,
+    /// Fix a dynamic dimension of a model
+    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
+    pub(crate) dims: Vec<(String, u64)>,
+}
+
+fn dimension(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("a dimension is NAME=VALUE")?;
+    match value.trim().parse() {
+        Ok(value) if value > 0 && !name.trim().is_empty() => Ok((name.trim().to_owned(), value)),
+        _ => Err(format!("`{value}` is no whole number above 0")),
+    }
 }
 
 /// Limits of a cell.

@@ -28,7 +28,9 @@ pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, ScaleArgs
 pub(crate) use running::RunArgs;
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
-pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
+pub(crate) use traces::{
+    DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs, OWN_FORMATS,
+};
 
 pub(crate) use schedules::ScheduleArgs;
 
@@ -95,6 +97,8 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Write another tool's file
     Export(ExportArgs),
+    /// Why a framework's memory ran out: what it reserved against the best plan, and what makes the difference
+    Explain(ExplainArgs),
     /// Draw a trace, or a plan of it
     #[cfg(feature = "reports")]
     Show(ShowArgs),
@@ -141,7 +145,7 @@ impl Verb {
     pub(crate) const fn needs_planners(&self) -> bool {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
-            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Explain(_) => true,
             Self::Diff(args) => args.turns.interleave,
             Self::Replay(args) => !args.planners.is_empty(),
             _ => false,
@@ -164,7 +168,7 @@ impl Verb {
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
-            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Run(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Run(_) | Self::Explain(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }

@@ -1,11 +1,13 @@
-//! `generate`, `import`, `export`, `show`.
+//! `generate`, `import`, `export`, `explain`, `show`.
 
 #[cfg(feature = "reports")]
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
+use planlab_workloads::formats::import::READERS;
 
-use super::common::Reading;
+use super::common::{LimitArgs, Parts, Reading};
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
@@ -19,14 +21,20 @@ pub(crate) struct GenerateArgs {
     pub(crate) output: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ImportFormat {
-    /// The lab's CSV
-    Lab,
-    /// MiniMalloc's CSV (`end` columns are inclusive)
-    Minimalloc,
-    /// idealloc's CSV; say which ends it excludes by --dialect
-    Idealloc,
+/// Formats that a file of the lab's own reader may be in, with what they are.
+pub(crate) const OWN_FORMATS: [(&str, &str); 3] = [
+    ("lab", "the lab's CSV, or a graph"),
+    ("minimalloc", "MiniMalloc's CSV (`end` columns are inclusive)"),
+    (IDEALLOC, "idealloc's CSV; say which ends it excludes by --dialect"),
+];
+/// The format that has dialects.
+pub(crate) const IDEALLOC: &str = "idealloc";
+
+/// Every format that can be imported.
+fn import_formats() -> PossibleValuesParser {
+    let foreign = READERS.iter().map(|reader| (reader.key, reader.title));
+    let all = OWN_FORMATS.into_iter().chain(foreign);
+    PossibleValuesParser::new(all.map(|(key, title)| PossibleValue::new(key).help(title)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,9 +58,11 @@ pub(crate) enum DialectArg {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct ImportArgs {
-    #[arg(value_enum)]
-    pub(crate) format: ImportFormat,
+    /// The format [default: known by the file's content]
+    #[arg(value_parser = import_formats())]
+    pub(crate) format: Option<String>,
     /// The file, or - for stdin
     pub(crate) file: String,
     /// How the file means its ends
@@ -61,6 +71,8 @@ pub(crate) struct ImportArgs {
     /// Take offsets as pins
     #[arg(long)]
     pub(crate) pins: bool,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
     /// Where to write the trace (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "TRACE", default_value = "-")]
     pub(crate) output: String,
@@ -79,6 +91,22 @@ pub(crate) struct ExportArgs {
     /// Where to write the file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-")]
     pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A snapshot or another recording, a trace file, a workload key, or - for stdin
+    pub(crate) file: String,
+    /// The planner of the best plan
+    #[arg(long, value_name = "KEY", default_value = "portfolio")]
+    pub(crate) planner: String,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Show so many of the buffers that make the peak
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) top: usize,
 }
 
 #[cfg(feature = "reports")]

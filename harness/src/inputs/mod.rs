@@ -8,4 +8,6 @@ mod source;
 
 pub(crate) use carried::{Carried, carried};
 pub(crate) use hints::Hints;
-pub(crate) use source::{Source, document, limits, name, open, plan, plan_file, set_limit, trace};
+pub(crate) use source::{
+    Source, document, import_parts, limits, name, open, open_parts, plan, plan_file, set_limit,
+};

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
+use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_lines, read_document, read_trace, read_trace_from, write_trace,
+    InputLimits, PlanFile, check_input, read_document, read_trace, read_trace_from, write_trace,
 };
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub(crate) struct Source {
     pub(crate) corpus: Option<PathBuf>,
     pub(crate) align: Option<u64>,
     pub(crate) pins: bool,
+    pub(crate) part: Option<String>,
+    pub(crate) dims: Vec<(String, u64)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +65,8 @@ impl Source {
             corpus: reading.corpus.corpus.clone(),
             align: reading.align,
             pins: reading.pins,
+            part: reading.parts.part.clone(),
+            dims: reading.parts.dims.clone(),
         };
         if argument == "-" {
             let copy = scratch.join("stdin.csv");
@@ -87,7 +92,8 @@ impl Source {
     /// A workload of the catalog, as a suite names it.
     pub(crate) fn workload(key: &str, corpus: Option<&Path>) -> Self {
         let corpus = corpus.map(Path::to_owned);
-        Self { origin: Origin::Workload, name: key.to_owned(), corpus, align: None, pins: false }
+        let (name, dims) = (key.to_owned(), Vec::new());
+        Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
     }
 
     fn options(&self) -> Result<ReadOptions, Failure> {
@@ -95,12 +101,15 @@ impl Source {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
             None => None,
         };
-        Ok(ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits()))
+        let options = ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits());
+        Ok(options.with_part(self.part.clone()).with_dims(self.dims.clone()))
     }
 }
 
 fn is_file_name(argument: &str) -> bool {
-    [".csv", ".jsonl", ".zst"].iter().any(|ending| argument.ends_with(ending))
+    const ENDINGS: [&str; 9] =
+        [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
+    ENDINGS.iter().any(|ending| argument.ends_with(ending))
 }
 
 /// What errors call standard input.
@@ -131,7 +140,7 @@ pub(crate) fn document(argument: &str) -> Result<String, Failure> {
 /// Copies what can be read once to a file, which takes no more than may be read of it.
 fn keep(name: &str, input: impl Read, copy: &Path) -> Result<(), Failure> {
     let mut tee = Tee { input, copy: File::create(copy)?, failed: None };
-    let checked = check_lines(name, &mut tee, limits());
+    let checked = check_input(name, &mut tee, limits());
     match tee.failed {
         Some(error) => Err(error.into()),
         None => Ok(checked?),
@@ -176,9 +185,24 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
     }
 }
 
-/// Reads a trace that is asked for by itself, with options of its own.
-pub(crate) fn trace(argument: &str, options: ReadOptions) -> Result<Trace, Failure> {
-    Ok(read_trace_from(name(argument), reader(argument)?, &options.with_limits(limits()))?)
+/// Opens a trace with what a framework says beside it: all parts of a file of another tool, or those that are asked for.
+pub(crate) fn open_parts(source: &Source) -> Result<Imported, Failure> {
+    match &source.origin {
+        Origin::Workload => Ok(Imported::of("all", open(source)?)),
+        Origin::File(path) => {
+            let file = open_file(path, &source.name)?;
+            Ok(import::read(&source.name, file, None, &source.options()?)?)
+        }
+    }
+}
+
+/// Reads a file that is asked for by itself, with options of its own; without a format it is known by its content.
+pub(crate) fn import_parts(
+    argument: &str,
+    format: Option<&Reader>,
+    options: ReadOptions,
+) -> Result<Imported, Failure> {
+    Ok(import::read(name(argument), reader(argument)?, format, &options.with_limits(limits()))?)
 }
 
 /// Reads the rows of a plan.

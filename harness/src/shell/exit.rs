@@ -52,11 +52,13 @@ pub(crate) struct Failure {
     place: Option<Place>,
 }
 
-/// A file, and the line of it that is wrong.
+/// A file, and the line or the byte of it that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Place {
     file: Option<String>,
     line: Option<u64>,
+    /// From 0, of a file that has no lines.
+    byte: Option<u64>,
 }
 
 /// The file that an error of the system is about.
@@ -76,7 +78,7 @@ impl Failure {
 
     /// The same, about a file, or a line of it.
     pub(crate) fn in_file(mut self, file: impl fmt::Display, line: Option<u64>) -> Self {
-        self.place = Some(Place { file: Some(file.to_string()), line });
+        self.place = Some(Place { file: Some(file.to_string()), line, byte: None });
         self
     }
 
@@ -88,6 +90,7 @@ impl Failure {
             "error": self.message(),
             "file": place.file,
             "line": place.line,
+            "byte": place.byte,
             "exit_code": self.exit.code(),
         })
     }
@@ -118,14 +121,17 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// The place that an error carries.
 fn place_of(error: &anyhow::Error) -> Place {
-    let of_file = error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), line: None });
+    let of_file = error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), ..Place::default() });
     of_file.or_else(|| error.chain().find_map(place_in)).unwrap_or_default()
 }
 
 fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
     let format =
-        |error: &FormatError| Place { file: Some(error.file().to_owned()), line: Some(error.line()) };
-    let file = |file: &str| Place { file: Some(file.to_owned()), line: None };
+        |error: &FormatError| {
+            let line = error.byte().is_none().then(|| error.line());
+            Place { file: Some(error.file().to_owned()), line, byte: error.byte() }
+        };
+    let file = |file: &str| Place { file: Some(file.to_owned()), ..Place::default() };
     let path = |path: &Path| file(&path.display().to_string());
     let external = |error: &ExternalError| match error {
         ExternalError::Format(error) => Some(format(error)),
@@ -192,5 +198,8 @@ mod tests {
         );
         assert_eq!(of(Failure::usage("no").in_file("c.json", Some(1))), at("c.json", Some(1)));
         assert_eq!(of(Failure::usage("no")), (None, None));
+        let object = Failure::from(FormatError::at_byte("t.pickle", 7, "no")).object();
+        assert_eq!((object["line"].as_u64(), object["byte"].as_u64()), (None, Some(7)));
+        assert_eq!(object["error"], "t.pickle: byte 7: no");
     }
 }

@@ -1,11 +1,12 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{Instance, Plan};
+use planlab_workloads::formats::import::{self, Dropped, Framework};
 use planlab_workloads::formats::{Dialect, write_idealloc, write_minimalloc, write_plan, write_trace};
 use planlab_workloads::{ReadOptions, Trace, synthetic};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
+use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -31,16 +32,43 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
         DialectArg::Inclusive => Dialect::Inclusive,
         DialectArg::Open => Dialect::Open,
     };
-    if dialect != Dialect::HalfOpen && args.format != ImportFormat::Idealloc {
+    let format = args.format.as_deref();
+    if dialect != Dialect::HalfOpen && format != Some(IDEALLOC) {
         return Err(Failure::usage(
             "--dialect is for idealloc; the other formats say what their columns mean",
         ));
     }
     let target = Target::open(&args.output)?;
-    let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
-    let trace = inputs::trace(&args.file, options)?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    written((target, &args.output), &write_trace(&trace), &trace, output)
+    let options = ReadOptions::default()
+        .with_dialect(dialect)
+        .with_pins(args.pins)
+        .with_part(args.parts.part.clone())
+        .with_dims(args.parts.dims.clone());
+    let mut imported = inputs::import_parts(&args.file, format.and_then(import::reader), options.clone())?;
+    let dropped = std::mem::take(&mut imported.dropped);
+    dropped.iter().for_each(|dropped| note(&dropped.to_string()));
+    let part = imported.part(inputs::name(&args.file), &options)?;
+    part.trace.notices.iter().for_each(|notice| note(notice));
+    let about = json!({
+        "part": part.name,
+        "dropped": dropped.iter().map(dropped_object).collect::<Vec<Value>>(),
+        "framework": part.framework.as_ref().map(framework_object),
+    });
+    written_with((target, &args.output), &write_trace(&part.trace), &part.trace, about, output)
+}
+
+/// What was left out, for programs.
+pub(super) fn dropped_object(dropped: &Dropped) -> Value {
+    json!({ "count": dropped.count, "what": dropped.what, "bytes": dropped.bytes, "why": dropped.why })
+}
+
+fn framework_object(framework: &Framework) -> Value {
+    json!({
+        "name": framework.name,
+        "allocated_peak": framework.allocated_peak,
+        "reserved_peak": framework.reserved_peak,
+        "failures": framework.failures.len(),
+    })
 }
 
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
@@ -82,13 +110,24 @@ fn pinned(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
     Ok(Trace::new(pinned, trace.labels.clone()))
 }
 
-fn written((target, path): (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
+fn written(target: (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
+    written_with(target, bytes, trace, json!({}), output)
+}
+
+/// Writes a file, and tells what is in it; `about` has more for programs.
+fn written_with(
+    (target, path): (Target, &str),
+    bytes: &[u8],
+    trace: &Trace,
+    about: Value,
+    output: Output,
+) -> Verdict {
     let written = target.write(bytes);
     if path == "-" {
         return written.map(|()| Exit::Complete);
     }
     let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
-    let value = json!({
+    let mut value = json!({
         "version": JSON_VERSION,
         "output": path,
         "buffers": buffers,
@@ -96,5 +135,8 @@ fn written((target, path): (Target, &str), bytes: &[u8], trace: &Trace, output: 
         "optimum": trace.optimum(),
         "digest": trace.instance.digest(),
     });
+    if let (Some(value), Value::Object(about)) = (value.as_object_mut(), about) {
+        value.extend(about);
+    }
     tell_written(written, path, value, &format!("{buffers} buffers, load {load}"), output)
 }

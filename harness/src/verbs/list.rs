@@ -4,6 +4,7 @@ use planlab_dsa::{Descriptor, Honours};
 use planlab_graph::{Machine, Scheduler};
 use planlab_solvers::online;
 use planlab_solvers::schedule::schedulers;
+use planlab_workloads::formats::import::READERS;
 use planlab_workloads::models::models;
 use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic};
 use serde_json::{Value, json};
@@ -333,5 +334,7 @@ fn format_entries() -> Vec<Entry> {
         ("graph", "operations as JSON Lines, read as their live ranges (`model --emit graph` writes them)"),
         ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
     ];
-    rows.into_iter().map(|(key, description)| Entry::new(key, description, &json!({}))).collect()
+    let foreign = READERS.iter().map(|reader| (reader.key, format!("{} (import)", reader.title)));
+    let rows = rows.into_iter().map(|(key, description)| (key, description.to_owned())).chain(foreign);
+    rows.map(|(key, description)| Entry::new(key, description, &json!({}))).collect()
 }

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod model;

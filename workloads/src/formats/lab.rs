@@ -37,6 +37,15 @@ pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> R
     if let Some(reader) = import::recognise(input.start()) {
         return import::read_one(reader, file, input, options);
     }
+    read_own(file, input, options)
+}
+
+/// Reads a file of the lab's own: a trace or a graph.
+pub(super) fn read_own(
+    file: &str,
+    mut input: Unpacked<'_>,
+    options: &ReadOptions,
+) -> Result<Trace, FormatError> {
     if input.is_json() {
         return graph::read_lowered(file, input, options);
     }

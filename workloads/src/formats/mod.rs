@@ -2,7 +2,7 @@
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
 //! dialects of idealloc; the header tells them apart. A file that begins with `{` is a graph (JSON Lines) and is read as
-//! the trace that it lowers to. Bytes that begin like a zstd frame are
+//! the trace that it lowers to; files of other tools are known by their content as well (see [`import`]). Bytes that begin like a zstd frame are
 //! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
 //! line by line, within [`InputLimits`].
 //!
@@ -39,7 +39,7 @@ pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
-pub use text::{check_lines, read_document};
+pub use text::{check_input, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.

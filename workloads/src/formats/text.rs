@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use super::error::excerpt;
-use super::{FormatError, InputLimits};
+use super::{FormatError, InputLimits, import};
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -276,13 +276,18 @@ impl<'r> Lines<'r> {
     }
 }
 
-/// Reads lines to the end, and keeps nothing: says whether an input is text within the limits.
+/// Reads to the end, and keeps nothing: says whether an input is a file of another tool, or text, within the limits.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with its line: a limit, the encoding, the compression.
-pub fn check_lines(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
-    let mut lines = Lines::new(file, input, limits)?;
+pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    if import::recognise(unpacked.start()).is_some() {
+        let read = io::copy(&mut unpacked.limited(limits.unpacked()), &mut io::sink());
+        return read.map(drop).map_err(|error| FormatError::new(file, 1, error.to_string()));
+    }
+    let mut lines = Lines::of(file, unpacked, limits);
     while lines.next_line()?.is_some() {}
     Ok(())
 }

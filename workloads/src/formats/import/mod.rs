@@ -7,15 +7,17 @@
 //! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
 
 mod input;
+mod pickle;
 mod report;
+mod torch;
 
 use std::io::Read;
 
 use super::text::Unpacked;
-use super::{FormatError, ReadOptions, Trace};
+use super::{FormatError, ReadOptions, Trace, lab};
 
 pub use input::Input;
-pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment};
+pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
 
 /// A format of another tool.
 pub struct Reader {
@@ -30,7 +32,7 @@ pub struct Reader {
 }
 
 /// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
-pub const READERS: [&Reader; 0] = [];
+pub const READERS: [&Reader; 2] = [&torch::SNAPSHOT, &torch::PROFILER];
 
 /// The format with such a key.
 #[must_use]
@@ -59,6 +61,24 @@ pub fn import(
     let mut unpacked = Unpacked::new(file, input)?;
     let Some(reader) = format.or_else(|| recognise(unpacked.start())) else { return Ok(None) };
     (reader.read)(Input::new(file, unpacked, options.limits), options).map(Some)
+}
+
+/// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
+///
+/// # Errors
+///
+/// As [`import`].
+pub fn read(
+    file: &str,
+    input: impl Read,
+    format: Option<&Reader>,
+    options: &ReadOptions,
+) -> Result<Imported, FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    match format.or_else(|| recognise(unpacked.start())) {
+        Some(reader) => (reader.read)(Input::new(file, unpacked, options.limits), options),
+        None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
+    }
 }
 
 /// Reads a file whose format was recognised, and takes the one trace that is in it or that `options` name.

@@ -1,5 +1,7 @@
 //! What a reader hands back: traces, what it left out, what the framework says of itself.
 
+use std::sync::Arc;
+
 use planlab_dsa::Bytes;
 
 use super::super::{FormatError, ReadOptions, Trace};
@@ -52,8 +54,10 @@ pub struct Framework {
     pub placement: Vec<Option<u64>>,
     /// Bytes that each buffer took there, which may be more than the trace's size; empty where it does not say.
     pub taken: Vec<u64>,
-    /// The call stack at each buffer's allocation, innermost frame first; empty where it does not say.
-    pub stacks: Vec<Vec<String>>,
+    /// Call stacks, innermost frame first.
+    pub stacks: Vec<Stack>,
+    /// Which of them allocated each buffer; empty where it does not say.
+    pub stack_of: Vec<Option<u32>>,
     /// The stream of each buffer; empty where there are no streams.
     pub streams: Vec<u64>,
     /// The memory that it held, piece by piece.
@@ -61,6 +65,9 @@ pub struct Framework {
     /// Where memory ran out.
     pub failures: Vec<OutOfMemory>,
 }
+
+/// Frames of a call stack, innermost first: `model.py:12 forward`.
+pub type Stack = Box<[Arc<str>]>;
 
 /// A piece of memory that a framework got from the device and cut buffers from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +80,8 @@ pub struct Segment {
     pub steps: (u64, u64),
     /// The stream that may use it.
     pub stream: u64,
+    /// Whether it is mapped into a range of addresses that grows: buffers may span it and its neighbours.
+    pub is_mapped: bool,
 }
 
 /// A request that could not be served.
@@ -85,7 +94,7 @@ pub struct OutOfMemory {
     /// Bytes that the device had left.
     pub device_free: Option<u64>,
     /// The call stack, innermost frame first.
-    pub stack: Vec<String>,
+    pub stack: Stack,
 }
 
 impl Dropped {

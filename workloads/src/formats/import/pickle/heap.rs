@@ -1,0 +1,455 @@
+//! The values of a pickle, packed.
+//!
+//! A value is a word: three bits of kind and a number, or an index. The entries of lists, tuples and dicts lie in one
+//! slab. A dict has a shape, the sequence of its keys, and only its values in the slab, since the dicts of a recording
+//! have all the same keys. Short texts that are equal are one.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+/// A value of a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct Value(u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Constant,
+    Whole,
+    Wide,
+    Float,
+    List,
+    Tuple,
+    Dict,
+    Text,
+}
+
+const KIND_BITS: u32 = 3;
+const KINDS: [Kind; 8] = [
+    Kind::Constant,
+    Kind::Whole,
+    Kind::Wide,
+    Kind::Float,
+    Kind::List,
+    Kind::Tuple,
+    Kind::Dict,
+    Kind::Text,
+];
+
+impl Value {
+    pub(super) const NONE: Self = Self::of(Kind::Constant, 0);
+    pub(super) const FALSE: Self = Self::of(Kind::Constant, 1);
+    pub(super) const TRUE: Self = Self::of(Kind::Constant, 2);
+
+    const fn of(kind: Kind, payload: u64) -> Self {
+        Self(payload << KIND_BITS | kind as u64)
+    }
+
+    fn at(kind: Kind, index: usize) -> Self {
+        Self::of(kind, index as u64)
+    }
+
+    const fn kind(self) -> Kind {
+        KINDS[(self.0 & 7) as usize]
+    }
+
+    fn index(self) -> usize {
+        usize::try_from(self.0 >> KIND_BITS).expect("made from an index")
+    }
+
+    pub(super) fn is_list(self) -> bool {
+        self.kind() == Kind::List
+    }
+
+    pub(super) fn is_dict(self) -> bool {
+        self.kind() == Kind::Dict
+    }
+
+    /// What Python calls its type.
+    pub(in super::super) fn type_name(self) -> &'static str {
+        match self.kind() {
+            Kind::Constant if self == Self::NONE => "None",
+            Kind::Constant => "bool",
+            Kind::Whole | Kind::Wide => "int",
+            Kind::Float => "float",
+            Kind::List => "list",
+            Kind::Tuple => "tuple",
+            Kind::Dict => "dict",
+            Kind::Text => "str",
+        }
+    }
+}
+
+/// A part of the slab.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    length: u32,
+    room: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Dict {
+    shape: u32,
+    start: u32,
+    room: u32,
+    /// The byte of the file at which it begins, in two halves: the struct stays small.
+    byte: [u32; 2],
+}
+
+/// A sequence of keys: another one and a key more. A key may be there twice; the last counts.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    before: u32,
+    key: Value,
+    length: u32,
+}
+
+/// Longer texts are not compared with others.
+const SHORT: usize = 256;
+
+/// Why a heap takes no more.
+const FULL: &str = "it has more than 2^32 values";
+
+/// All values of a pickle.
+#[derive(Debug)]
+pub(in super::super) struct Heap {
+    slab: Vec<Value>,
+    spans: Vec<Span>,
+    dicts: Vec<Dict>,
+    shapes: Vec<Shape>,
+    next_shape: FxHashMap<(u32, Value), u32>,
+    text: Vec<u8>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    /// The first text of each hash.
+    known: FxHashMap<u64, u32>,
+    wide: Vec<i128>,
+    floats: Vec<f64>,
+}
+
+impl Heap {
+    pub(super) fn new() -> Self {
+        let empty = Shape { before: 0, key: Value::NONE, length: 0 };
+        Self {
+            slab: Vec::new(),
+            spans: Vec::new(),
+            dicts: Vec::new(),
+            shapes: vec![empty],
+            next_shape: FxHashMap::default(),
+            text: Vec::new(),
+            ends: Vec::new(),
+            known: FxHashMap::default(),
+            wide: Vec::new(),
+            floats: Vec::new(),
+        }
+    }
+
+    pub(super) fn whole_of(&mut self, number: i128) -> Value {
+        let narrow = i64::try_from(number).ok().filter(|&narrow| narrow << KIND_BITS >> KIND_BITS == narrow);
+        match narrow {
+            Some(narrow) => Value(narrow.cast_unsigned() << KIND_BITS | Kind::Whole as u64),
+            None => {
+                self.wide.push(number);
+                Value::at(Kind::Wide, self.wide.len() - 1)
+            }
+        }
+    }
+
+    pub(super) fn float_of(&mut self, number: f64) -> Value {
+        self.floats.push(number);
+        Value::at(Kind::Float, self.floats.len() - 1)
+    }
+
+    /// The buffer that takes the bytes of a text before [`Self::text_of`].
+    pub(super) fn text_buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// The text of what was put into the buffer; the byte that is not UTF-8 otherwise.
+    pub(super) fn text_of(&mut self) -> Result<Value, usize> {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let new = &self.text[start..];
+        std::str::from_utf8(new).map_err(|error| error.valid_up_to())?;
+        if new.len() <= SHORT {
+            let hash = hash(new);
+            match self.known.get(&hash) {
+                Some(&at) if self.text_at(at as usize) == new => {
+                    self.text.truncate(start);
+                    return Ok(Value::at(Kind::Text, at as usize));
+                }
+                Some(_) => {}
+                None => {
+                    // Past 2^32 texts they are no longer compared.
+                    if let Ok(at) = u32::try_from(self.ends.len()) {
+                        self.known.insert(hash, at);
+                    }
+                }
+            }
+        }
+        self.ends.push(self.text.len());
+        Ok(Value::at(Kind::Text, self.ends.len() - 1))
+    }
+
+    fn text_at(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[index]]
+    }
+
+    pub(super) fn list_of(&mut self) -> Value {
+        self.spans.push(Span { start: 0, length: 0, room: 0 });
+        Value::at(Kind::List, self.spans.len() - 1)
+    }
+
+    pub(super) fn tuple_of(&mut self, items: &[Value]) -> Result<Value, &'static str> {
+        let mut span = Span { start: 0, length: 0, room: 0 };
+        self.extend(&mut span, items)?;
+        self.spans.push(span);
+        Ok(Value::at(Kind::Tuple, self.spans.len() - 1))
+    }
+
+    pub(super) fn dict_of(&mut self, byte: u64) -> Value {
+        #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
+        let byte = [(byte >> 32) as u32, byte as u32];
+        self.dicts.push(Dict { shape: 0, start: 0, room: 0, byte });
+        Value::at(Kind::Dict, self.dicts.len() - 1)
+    }
+
+    /// Appends to a list.
+    pub(super) fn append(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
+        let index = list.index();
+        let mut span = self.spans[index];
+        self.extend(&mut span, items)?;
+        self.spans[index] = span;
+        Ok(())
+    }
+
+    /// Sets entries of a dict: key, value, key, value.
+    pub(super) fn set(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
+        let index = dict.index();
+        let Dict { mut shape, start, room, byte } = self.dicts[index];
+        let mut span = Span { start, length: self.shapes[shape as usize].length, room };
+        let (pairs, []) = pairs.as_chunks::<2>() else { return Err("a key has no value") };
+        self.reserve(&mut span, pairs.len())?;
+        for &[key, value] in pairs {
+            if matches!(key.kind(), Kind::List | Kind::Dict) {
+                return Err("a list or a dict is a key");
+            }
+            shape = self.shape_with(shape, key)?;
+            self.push(&mut span, value);
+        }
+        self.dicts[index] = Dict { shape, start: span.start, room: span.room, byte };
+        Ok(())
+    }
+
+    fn shape_with(&mut self, before: u32, key: Value) -> Result<u32, &'static str> {
+        if let Some(&known) = self.next_shape.get(&(before, key)) {
+            return Ok(known);
+        }
+        let new = u32::try_from(self.shapes.len()).map_err(|_| FULL)?;
+        let length = self.shapes[before as usize].length + 1;
+        self.shapes.push(Shape { before, key, length });
+        self.next_shape.insert((before, key), new);
+        Ok(new)
+    }
+
+    fn extend(&mut self, span: &mut Span, items: &[Value]) -> Result<(), &'static str> {
+        self.reserve(span, items.len())?;
+        items.iter().for_each(|&item| self.push(span, item));
+        Ok(())
+    }
+
+    /// Makes room for so many entries more: at the end of the slab, where the span lies there already or moves to.
+    fn reserve(&mut self, span: &mut Span, more: usize) -> Result<(), &'static str> {
+        let full = |_| FULL;
+        let needed = u32::try_from(span.length as usize + more).map_err(full)?;
+        if needed <= span.room {
+            return Ok(());
+        }
+        let is_last = span.room > 0 && (span.start + span.room) as usize == self.slab.len();
+        // The first entries have just the room that they need; a span that grows has twice as much each time.
+        let room = if span.room == 0 { needed } else { needed.max(span.room.saturating_mul(2)) };
+        if !is_last {
+            let start = u32::try_from(self.slab.len()).map_err(full)?;
+            let old = span.start as usize..(span.start + span.length) as usize;
+            self.slab.extend_from_within(old);
+            span.start = start;
+        }
+        let end = span.start.checked_add(room).ok_or(FULL)?;
+        self.slab.resize(end as usize, Value::NONE);
+        span.room = room;
+        Ok(())
+    }
+
+    fn push(&mut self, span: &mut Span, value: Value) {
+        self.slab[(span.start + span.length) as usize] = value;
+        span.length += 1;
+    }
+
+    /// The entries of a list or a tuple.
+    pub(in super::super) fn items(&self, value: Value) -> Option<&[Value]> {
+        matches!(value.kind(), Kind::List | Kind::Tuple).then(|| {
+            let span = self.spans[value.index()];
+            &self.slab[span.start as usize..(span.start + span.length) as usize]
+        })
+    }
+
+    /// A text.
+    pub(in super::super) fn text(&self, value: Value) -> Option<&str> {
+        let bytes = (value.kind() == Kind::Text).then(|| self.text_at(value.index()))?;
+        Some(std::str::from_utf8(bytes).expect("checked when it was read"))
+    }
+
+    /// A whole number; True and False are 1 and 0 in Python.
+    pub(in super::super) fn integer(&self, value: Value) -> Option<i128> {
+        match value.kind() {
+            Kind::Whole => Some(i128::from(value.0.cast_signed() >> KIND_BITS)),
+            Kind::Wide => Some(self.wide[value.index()]),
+            Kind::Constant if value != Value::NONE => Some(i128::from(value == Value::TRUE)),
+            _ => None,
+        }
+    }
+
+    /// A whole number from 0 to 2^64 - 1.
+    pub(in super::super) fn whole(&self, value: Value) -> Option<u64> {
+        u64::try_from(self.integer(value)?).ok()
+    }
+
+    /// A number that is no whole one.
+    #[cfg(test)]
+    pub(super) fn float(&self, value: Value) -> Option<f64> {
+        (value.kind() == Kind::Float).then(|| self.floats[value.index()])
+    }
+
+    /// The text value that is equal to this one, if any value is.
+    fn find_text(&self, text: &str) -> Option<Value> {
+        let at = *self.known.get(&hash(text.as_bytes()))? as usize;
+        (self.text_at(at) == text.as_bytes()).then(|| Value::at(Kind::Text, at))
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = FxBuildHasher.build_hasher();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The values of a dict that were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Record<const N: usize> {
+    /// The byte of the file at which the dict begins.
+    pub(in super::super) byte: u64,
+    /// In the order of the names; `None` where it has no such key.
+    pub(in super::super) values: [Option<Value>; N],
+}
+
+/// Looks the same keys up in many dicts.
+#[derive(Debug)]
+pub(in super::super) struct Fields<const N: usize> {
+    keys: [Option<Value>; N],
+    /// Where each key stands in a shape.
+    places: FxHashMap<u32, [Option<u32>; N]>,
+}
+
+impl<const N: usize> Fields<N> {
+    pub(in super::super) fn new(heap: &Heap, names: [&str; N]) -> Self {
+        Self { keys: names.map(|name| heap.find_text(name)), places: FxHashMap::default() }
+    }
+
+    /// The entries of a dict; `None` if the value is none.
+    pub(in super::super) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
+        let Dict { shape, start, byte: [high, low], .. } =
+            *dict.is_dict().then(|| &heap.dicts[dict.index()])?;
+        let keys = &self.keys;
+        let places = self.places.entry(shape).or_insert_with(|| places(heap, shape, keys));
+        let values = places.map(|place| place.map(|place| heap.slab[(start + place) as usize]));
+        Some(Record { byte: u64::from(high) << 32 | u64::from(low), values })
+    }
+}
+
+fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Option<Value>; N]) -> [Option<u32>; N] {
+    let mut places = [None; N];
+    let mut at = heap.shapes[shape as usize];
+    while at.length > 0 {
+        for (place, key) in places.iter_mut().zip(keys) {
+            if place.is_none() && *key == Some(at.key) {
+                *place = Some(at.length - 1);
+            }
+        }
+        at = heap.shapes[at.before as usize];
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(heap: &mut Heap, text: &str) -> Value {
+        heap.text_buffer().extend(text.as_bytes());
+        heap.text_of().expect("UTF-8")
+    }
+
+    #[test]
+    fn numbers_come_back() {
+        let mut heap = Heap::new();
+        let edge = 1_i128 << 60;
+        for number in [0, 1, -1, edge - 1, edge, -edge, -edge - 1, i128::from(u64::MAX), i128::MIN, i128::MAX] {
+            let value = heap.whole_of(number);
+            assert_eq!(heap.integer(value), Some(number));
+        }
+        assert_eq!(heap.integer(Value::TRUE), Some(1));
+        assert_eq!(heap.integer(Value::NONE), None);
+        let float = heap.float_of(-0.5);
+        assert_eq!((heap.float(float), heap.integer(float)), (Some(-0.5), None));
+    }
+
+    #[test]
+    fn equal_short_texts_are_one() {
+        let mut heap = Heap::new();
+        let (a, b, c) = (text(&mut heap, "a"), text(&mut heap, ""), text(&mut heap, "a"));
+        assert_eq!((a, heap.text(a), heap.text(b)), (c, Some("a"), Some("")));
+        let long = "x".repeat(SHORT + 1);
+        let (d, e) = (text(&mut heap, &long), text(&mut heap, &long));
+        assert_ne!(d, e);
+        assert_eq!(heap.text(e), Some(long.as_str()));
+        heap.text_buffer().extend([b'a', 0xFF]);
+        assert_eq!(heap.text_of(), Err(1));
+    }
+
+    #[test]
+    fn lists_grow_while_others_do() {
+        let mut heap = Heap::new();
+        let lists = [heap.list_of(), heap.list_of()];
+        for number in 0..1000_i128 {
+            let value = heap.whole_of(number);
+            for list in lists {
+                heap.append(list, &[value]).expect("room");
+            }
+        }
+        for list in lists {
+            let items = heap.items(list).expect("a list").iter();
+            assert!(items.map(|&item| heap.integer(item)).eq((0..1000).map(Some)));
+        }
+        assert!(heap.slab.len() < 8000, "{}", heap.slab.len());
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        let mut heap = Heap::new();
+        let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
+        let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number)).collect();
+        let dict = heap.dict_of(5 << 32 | 7);
+        heap.set(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
+        heap.set(dict, &[x, numbers[2]]).expect("room");
+        let other = heap.dict_of(9);
+        heap.set(other, &[y, numbers[3]]).expect("room");
+        let mut fields = Fields::new(&heap, ["x", "y", "z", "w"]);
+        let record = fields.of(&heap, dict).expect("a dict");
+        assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
+        assert_eq!(record.byte, 5 << 32 | 7);
+        assert_eq!(fields.of(&heap, other).expect("a dict").values, [None, Some(numbers[3]), None, None]);
+        assert!(fields.of(&heap, z).is_none());
+        assert!(heap.set(dict, &[other, x]).is_err());
+    }
+}

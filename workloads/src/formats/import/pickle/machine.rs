@@ -1,0 +1,461 @@
+//! The stack machine.
+
+use std::io::{self, Read};
+
+use rustc_hash::FxHashMap;
+
+use super::heap::{Heap, Value};
+use super::opcode;
+use crate::formats::FormatError;
+
+/// The highest protocol. Protocol 5 adds opcodes for bytes outside the stream, which are refused like any other.
+const HIGHEST: u8 = 5;
+/// Bytes read at a time.
+const CHUNK: usize = 64 << 10;
+/// More bytes than any input has: a length beyond is a lie that needs no reading.
+const LONGEST: u64 = 1 << 62;
+
+/// Reads a pickle to its end, and says which value it is.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its byte: an opcode that is refused, a reference to nothing, an end too early.
+pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Value), FormatError> {
+    let mut machine = Machine {
+        bytes: Bytes::new(input),
+        heap: Heap::new(),
+        stack: Vec::new(),
+        marks: Vec::new(),
+        memo: Memo::default(),
+    };
+    let mut at = 0;
+    let root = loop {
+        match machine.step(&mut at) {
+            Ok(None) => {}
+            Ok(Some(root)) => break root,
+            Err(Trouble::Wrong(reason)) => return Err(FormatError::at_byte(file, at, reason)),
+            Err(Trouble::Read(error)) => {
+                return Err(FormatError::at_byte(file, machine.bytes.read, error.to_string()));
+            }
+        }
+    };
+    match machine.bytes.next() {
+        Ok(None) => Ok((machine.heap, root)),
+        Ok(Some(_)) => {
+            let reason = "something follows the end of the pickle";
+            Err(FormatError::at_byte(file, machine.bytes.read - 1, reason))
+        }
+        Err(error) => Err(FormatError::at_byte(file, machine.bytes.read, error.to_string())),
+    }
+}
+
+/// Why the machine stops.
+enum Trouble {
+    /// The opcode makes no sense.
+    Wrong(String),
+    Read(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(reason: &str) -> Self {
+        Self::Wrong(reason.to_owned())
+    }
+}
+
+struct Machine<R> {
+    bytes: Bytes<R>,
+    heap: Heap,
+    stack: Vec<Value>,
+    /// Lengths of the stack at each mark that is open.
+    marks: Vec<usize>,
+    memo: Memo,
+}
+
+impl<R: Read> Machine<R> {
+    /// Performs one opcode; the value of the pickle at its last. `at` is set to the opcode's byte.
+    fn step(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
+        *at = self.bytes.read;
+        let Some(opcode) = self.bytes.next()? else { return Err("the pickle ends without STOP".into()) };
+        match opcode {
+            0x80 => self.protocol()?,
+            0x95 => {
+                let length = u64::from_le_bytes(self.argument(opcode)?);
+                plausible("frame", length)?;
+            }
+            b'.' => return self.pop().map(Some),
+            b'(' => self.marks.push(self.stack.len()),
+            0x94 | b'q' | b'r' | b'h' | b'j' => self.remember(opcode)?,
+            b'N' => self.stack.push(Value::NONE),
+            0x88 => self.stack.push(Value::TRUE),
+            0x89 => self.stack.push(Value::FALSE),
+            b'K' | b'M' | b'J' | 0x8a | 0x8b | b'G' => self.number(opcode)?,
+            0x8c | b'X' | 0x8d => self.text(opcode)?,
+            b']' => {
+                let list = self.heap.list_of();
+                self.stack.push(list);
+            }
+            b'}' => {
+                let dict = self.heap.dict_of(*at);
+                self.stack.push(dict);
+            }
+            b')' | b't' | 0x85 | 0x86 | 0x87 => self.tuple(opcode)?,
+            b'a' | b'e' | b's' | b'u' => self.fill(opcode)?,
+            _ => return Err(Trouble::Wrong(opcode::refusal(opcode))),
+        }
+        Ok(None)
+    }
+
+    fn protocol(&mut self) -> Result<(), Trouble> {
+        match self.argument::<1>(0x80)? {
+            [0..=HIGHEST] => Ok(()),
+            [protocol] => Err(Trouble::Wrong(format!("protocol {protocol} is not known, only 0 to {HIGHEST}"))),
+        }
+    }
+
+    /// The argument of an opcode.
+    fn argument<const N: usize>(&mut self, opcode: u8) -> Result<[u8; N], Trouble> {
+        let mut bytes = [0; N];
+        for byte in &mut bytes {
+            *byte = self.bytes.next()?.ok_or_else(|| cut_short(opcode))?;
+        }
+        Ok(bytes)
+    }
+
+    fn remember(&mut self, opcode: u8) -> Result<(), Trouble> {
+        let index = match opcode {
+            0x94 => self.memo.count(),
+            b'q' | b'h' => u64::from(self.argument::<1>(opcode)?[0]),
+            _ => u64::from(u32::from_le_bytes(self.argument(opcode)?)),
+        };
+        if matches!(opcode, b'h' | b'j') {
+            let value = self.memo.get(index).ok_or_else(|| {
+                let count = self.memo.count();
+                Trouble::Wrong(format!("entry {index} of the memo is asked for, which has {count}"))
+            })?;
+            self.stack.push(value);
+        } else {
+            let value = self.top()?;
+            self.memo.put(index, value);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, opcode: u8) -> Result<(), Trouble> {
+        let number = match opcode {
+            b'K' => i128::from(self.argument::<1>(opcode)?[0]),
+            b'M' => i128::from(u16::from_le_bytes(self.argument(opcode)?)),
+            b'J' => i128::from(i32::from_le_bytes(self.argument(opcode)?)),
+            b'G' => {
+                let float = f64::from_be_bytes(self.argument(opcode)?);
+                let value = self.heap.float_of(float);
+                self.stack.push(value);
+                return Ok(());
+            }
+            _ => self.long(opcode)?,
+        };
+        let value = self.heap.whole_of(number);
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// A whole number with its length in front: little-endian, two's complement.
+    fn long(&mut self, opcode: u8) -> Result<i128, Trouble> {
+        const WIDEST: i64 = 16;
+        let length = match opcode {
+            0x8a => i64::from(self.argument::<1>(opcode)?[0]),
+            _ => i64::from(i32::from_le_bytes(self.argument(opcode)?)),
+        };
+        if !(0..=WIDEST).contains(&length) {
+            return Err(Trouble::Wrong(format!("an integer of {length} bytes: there are 0 to {WIDEST}")));
+        }
+        let (mut number, mut bits) = (0_i128, 0);
+        for _ in 0..length {
+            let [byte] = self.argument(opcode)?;
+            number |= i128::from(byte) << bits;
+            bits += 8;
+        }
+        // The highest bit that was read is the sign.
+        Ok(if (1..128).contains(&bits) { number << (128 - bits) >> (128 - bits) } else { number })
+    }
+
+    fn text(&mut self, opcode: u8) -> Result<(), Trouble> {
+        let length = match opcode {
+            0x8c => u64::from(self.argument::<1>(opcode)?[0]),
+            b'X' => u64::from(u32::from_le_bytes(self.argument(opcode)?)),
+            _ => u64::from_le_bytes(self.argument(opcode)?),
+        };
+        plausible("text", length)?;
+        if self.bytes.copy(length, self.heap.text_buffer())? < length {
+            return Err(cut_short(opcode));
+        }
+        let value = self.heap.text_of().map_err(|at| format!("byte {at} of the text is not UTF-8"));
+        self.stack.push(value.map_err(Trouble::Wrong)?);
+        Ok(())
+    }
+
+    fn tuple(&mut self, opcode: u8) -> Result<(), Trouble> {
+        let from = match opcode {
+            b't' => self.marks.pop().ok_or("there is no mark")?,
+            b')' => self.stack.len(),
+            _ => {
+                let count = usize::from(opcode - 0x84);
+                let from = self.stack.len().checked_sub(count).filter(|&from| from >= self.floor());
+                from.ok_or("the stack is too short")?
+            }
+        };
+        let tuple = self.heap.tuple_of(&self.stack[from..])?;
+        self.stack.truncate(from);
+        self.stack.push(tuple);
+        Ok(())
+    }
+
+    /// Puts what lies on top of the stack into the list or the dict below it.
+    fn fill(&mut self, opcode: u8) -> Result<(), Trouble> {
+        let from = match opcode {
+            b'a' => self.stack.len().checked_sub(1),
+            b's' => self.stack.len().checked_sub(2),
+            _ => Some(self.marks.pop().ok_or("there is no mark")?),
+        };
+        let from = from.filter(|&from| from > self.floor()).ok_or("the stack is too short")?;
+        let (rest, items) = self.stack.split_at(from);
+        let into = rest[from - 1];
+        let is_list = matches!(opcode, b'a' | b'e');
+        if is_list && into.is_list() {
+            self.heap.append(into, items)?;
+        } else if !is_list && into.is_dict() {
+            self.heap.set(into, items)?;
+        } else {
+            let name = opcode::name(opcode).unwrap_or_default();
+            return Err(Trouble::Wrong(format!("{name} finds a value of type {}", into.type_name())));
+        }
+        self.stack.truncate(from);
+        Ok(())
+    }
+
+    /// What lies below the last mark is out of reach.
+    fn floor(&self) -> usize {
+        self.marks.last().copied().unwrap_or(0)
+    }
+
+    fn top(&self) -> Result<Value, Trouble> {
+        let above = self.stack.len() > self.floor();
+        self.stack.last().copied().filter(|_| above).ok_or_else(|| "the stack is empty".into())
+    }
+
+    fn pop(&mut self) -> Result<Value, Trouble> {
+        let value = self.top()?;
+        self.stack.pop();
+        Ok(value)
+    }
+}
+
+fn cut_short(opcode: u8) -> Trouble {
+    let name = opcode::name(opcode).unwrap_or_default();
+    Trouble::Wrong(format!("the pickle ends inside of {name}"))
+}
+
+fn plausible(what: &str, length: u64) -> Result<(), Trouble> {
+    match length {
+        0..LONGEST => Ok(()),
+        _ => Err(Trouble::Wrong(format!("a {what} of {length} bytes"))),
+    }
+}
+
+/// Values that may be asked for again. Picklers number them 0, 1, 2, ...; other numbers are kept apart, so that a large
+/// one costs no more than a small one.
+#[derive(Default)]
+struct Memo {
+    dense: Vec<Value>,
+    sparse: FxHashMap<u64, Value>,
+}
+
+impl Memo {
+    fn count(&self) -> u64 {
+        (self.dense.len() + self.sparse.len()) as u64
+    }
+
+    fn get(&self, index: u64) -> Option<Value> {
+        let dense = usize::try_from(index).ok().and_then(|index| self.dense.get(index));
+        dense.or_else(|| self.sparse.get(&index)).copied()
+    }
+
+    fn put(&mut self, index: u64, value: Value) {
+        let length = self.dense.len() as u64;
+        if index == length && !self.sparse.contains_key(&index) {
+            self.dense.push(value);
+        } else if let Some(old) = usize::try_from(index).ok().and_then(|index| self.dense.get_mut(index)) {
+            *old = value;
+        } else {
+            self.sparse.insert(index, value);
+        }
+    }
+}
+
+/// Bytes of an input one after the other.
+struct Bytes<R> {
+    input: R,
+    buffer: Box<[u8]>,
+    from: usize,
+    to: usize,
+    /// Bytes that were handed out.
+    read: u64,
+}
+
+impl<R: Read> Bytes<R> {
+    fn new(input: R) -> Self {
+        Self { input, buffer: vec![0; CHUNK].into(), from: 0, to: 0, read: 0 }
+    }
+
+    /// Reads on where the buffer is empty; `false` at the end of the input.
+    fn fill(&mut self) -> io::Result<bool> {
+        while self.from == self.to {
+            match self.input.read(&mut self.buffer) {
+                Ok(0) => return Ok(false),
+                Ok(count) => (self.from, self.to) = (0, count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn next(&mut self) -> io::Result<Option<u8>> {
+        if !self.fill()? {
+            return Ok(None);
+        }
+        let byte = self.buffer[self.from];
+        self.from += 1;
+        self.read += 1;
+        Ok(Some(byte))
+    }
+
+    /// Appends so many bytes to a buffer, or all that there are; says how many.
+    fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+        let mut left = count;
+        while left > 0 && self.fill()? {
+            let chunk = &self.buffer[self.from..self.to];
+            let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            into.extend_from_slice(chunk);
+            self.from += chunk.len();
+            self.read += chunk.len() as u64;
+            left -= chunk.len() as u64;
+        }
+        Ok(count - left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(bytes: &[u8]) -> String {
+        load("p", bytes).map(|(_, root)| root.type_name()).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn every_type_is_built() {
+        // {"a": [1, 300, -2, 2**40, -1 (LONG1), 1.5, True, False, None, ("x",)], "b": ()} by protocol 4.
+        let bytes = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94]\x94(K\x01M\x2c\x01J\xfe\xff\xff\xff\
+            \x8a\x06\0\0\0\0\0\x01\x8a\x01\xffG\x3f\xf8\0\0\0\0\0\0\x88\x89N\x8c\x01x\x94\x85\x94eX\x01\0\0\0b)u.";
+        let (heap, root) = load("p", &bytes[..]).expect("a pickle");
+        let record = super::super::Fields::new(&heap, ["a", "b"]).of(&heap, root).expect("a dict");
+        assert_eq!(record.byte, 11);
+        let items = heap.items(record.values[0].expect("there")).expect("a list");
+        let numbers: Vec<_> = items.iter().map(|&item| heap.integer(item)).collect();
+        assert_eq!(numbers[..5], [Some(1), Some(300), Some(-2), Some(1 << 40), Some(-1)]);
+        assert_eq!(numbers[5..], [None, Some(1), Some(0), None, None]);
+        assert_eq!(heap.float(items[5]), Some(1.5));
+        assert_eq!(items[8].type_name(), "None");
+        assert_eq!(heap.text(heap.items(items[9]).expect("a tuple")[0]), Some("x"));
+        assert_eq!(heap.items(record.values[1].expect("there")).map(<[_]>::len), Some(0));
+    }
+
+    #[test]
+    fn a_shared_value_is_one() {
+        // [a, a] with a = [], which gets an entry after it was shared.
+        let (heap, root) = load("p", &b"\x80\x02](]q\x01h\x01K\x07ae."[..]).expect("a pickle");
+        let items = heap.items(root).expect("a list");
+        assert_eq!((items.len(), items[0]), (2, items[1]));
+        assert_eq!(heap.items(items[0]).expect("a list").iter().map(|&item| heap.integer(item)).sum(), Some(7));
+    }
+
+    #[test]
+    fn code_is_refused_by_name() {
+        for (bytes, reason) in [
+            (&b"\x80\x04cos\nsystem\n."[..], "p: byte 2: the opcode GLOBAL is refused: it can run code"),
+            (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "p: byte 14: the opcode STACK_GLOBAL is refused"),
+            (b"NNR.", "p: byte 2: the opcode REDUCE is refused"),
+            (b"}}b.", "p: byte 2: the opcode BUILD is refused"),
+            (b"C\x01a.", "p: byte 0: the opcode SHORT_BINBYTES is refused: no recording"),
+            (b"\x80\x06.", "p: byte 0: protocol 6"),
+            (b"\xff.", "p: byte 0: 0xff is no opcode"),
+        ] {
+            let error = error(bytes);
+            assert!(error.starts_with(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_where_it_stands() {
+        for (bytes, reason) in [
+            (&b""[..], "p: byte 0: the pickle ends without STOP"),
+            (b".", "p: byte 0: the stack is empty"),
+            (b"\x94", "p: byte 0: the stack is empty"),
+            (b"h\x00.", "p: byte 0: entry 0 of the memo is asked for, which has 0"),
+            (b"Nq\x00j\xff\xff\xff\xff.", "p: byte 3: entry 4294967295 of the memo is asked for, which has 1"),
+            (b"t.", "p: byte 0: there is no mark"),
+            (b"]e.", "p: byte 1: there is no mark"),
+            (b"](a.", "p: byte 2: the stack is too short"),
+            (b"N\x86.", "p: byte 1: the stack is too short"),
+            (b"NNa.", "p: byte 2: APPEND finds a value of type None"),
+            (b"]NNs.", "p: byte 3: SETITEM finds a value of type list"),
+            (b"}(Nu.", "p: byte 3: a key has no value"),
+            (b"}]Ns.", "p: byte 3: a list or a dict is a key"),
+            (b"\x8d\0\0\0\0\0\0\0\x80", "p: byte 0: a text of 9223372036854775808 bytes"),
+            (b"\x8d\xff\xff\xff\xff\xff\xff\xff\x00..", "p: byte 0: the pickle ends inside of BINUNICODE8"),
+            (b"X\xff\xff\xff\xff..", "p: byte 0: the pickle ends inside of BINUNICODE"),
+            (b"\x95\0\0\0\0\0\0\0\x80N.", "p: byte 0: a frame of 9223372036854775808 bytes"),
+            (b"\x8b\0\0\0\x80N.", "p: byte 0: an integer of -2147483648 bytes"),
+            (b"\x8a\x11", "p: byte 0: an integer of 17 bytes"),
+            (b"\x8a\x04\x01", "p: byte 0: the pickle ends inside of LONG1"),
+            (b"\x8c\x02a\xff.", "p: byte 0: byte 1 of the text is not UTF-8"),
+            (b"N.N.", "p: byte 2: something follows the end"),
+        ] {
+            let error = error(bytes);
+            assert!(error.starts_with(reason), "{bytes:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_million_nested_lists_are_a_value() {
+        let count = 1_000_000;
+        let mut bytes = vec![b']'; count];
+        bytes.extend(vec![b'a'; count - 1]);
+        bytes.push(b'.');
+        let (heap, mut value) = load("p", &bytes[..]).expect("a pickle");
+        let mut depth = 1;
+        while let Some([inner]) = heap.items(value) {
+            (value, depth) = (*inner, depth + 1);
+        }
+        assert_eq!(depth, count);
+    }
+
+    #[test]
+    fn a_circle_is_a_list_that_has_itself() {
+        let (heap, root) = load("p", &b"]q\x00h\x00a."[..]).expect("a pickle");
+        assert_eq!(heap.items(root), Some(&[root][..]));
+    }
+
+    #[test]
+    fn a_sparse_memo_costs_no_more() {
+        let (heap, root) = load("p", &b"K\x07r\xff\xff\xff\xff](j\xff\xff\xff\xff\x94h\x01e."[..]).expect("a pickle");
+        let items: Vec<_> = heap.items(root).expect("a list").iter().map(|&item| heap.integer(item)).collect();
+        assert_eq!(items, [Some(7), Some(7)]);
+    }
+}

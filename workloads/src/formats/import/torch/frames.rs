@@ -1,0 +1,150 @@
+//! Frames of call stacks as a line each, and which of them to name a buffer by.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::Stack;
+use super::super::pickle::{Fields, Heap, Value};
+
+/// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
+const DEEPEST: usize = 64;
+const LONGEST: usize = 160;
+
+/// The stacks of a snapshot, each once.
+pub(super) struct Stacks<'h> {
+    heap: &'h Heap,
+    fields: Fields<3>,
+    /// By the list of its frames.
+    known: FxHashMap<Value, Option<u32>>,
+    frames: FxHashMap<Value, Frame>,
+    all: Vec<Stack>,
+    /// The frame that a buffer is named by, for each stack.
+    ops: Vec<Arc<str>>,
+}
+
+#[derive(Clone)]
+struct Frame {
+    text: Arc<str>,
+    is_users: bool,
+}
+
+impl<'h> Stacks<'h> {
+    pub(super) fn new(heap: &'h Heap) -> Self {
+        Self {
+            heap,
+            fields: Fields::new(heap, ["name", "filename", "line"]),
+            known: FxHashMap::default(),
+            frames: FxHashMap::default(),
+            all: Vec::new(),
+            ops: Vec::new(),
+        }
+    }
+
+    /// The number of the stack that a list of frames is; `None` if there are none.
+    pub(super) fn of(&mut self, frames: Option<Value>) -> Option<u32> {
+        let list = frames?;
+        if let Some(&known) = self.known.get(&list) {
+            return known;
+        }
+        let items = self.heap.items(list)?;
+        let frames: Vec<Frame> = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(frame)).collect();
+        let number = frames.first().map(|innermost| {
+            let named = frames.iter().find(|frame| frame.is_users).unwrap_or(innermost);
+            self.ops.push(named.text.clone());
+            self.all.push(frames.iter().map(|frame| frame.text.clone()).collect());
+            u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.known.insert(list, number);
+        number
+    }
+
+    /// The frame of a stack to name a buffer by: the innermost that is not PyTorch's own.
+    pub(super) fn op(&self, stack: u32) -> Option<String> {
+        self.ops.get(stack as usize).map(|op| op.as_ref().to_owned())
+    }
+
+    pub(super) fn frames_of(&self, stack: Option<u32>) -> Stack {
+        stack.and_then(|stack| self.all.get(stack as usize)).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn into_all(self) -> Vec<Stack> {
+        self.all
+    }
+
+    fn frame(&mut self, value: Value) -> Option<Frame> {
+        if let Some(known) = self.frames.get(&value) {
+            return Some(known.clone());
+        }
+        let [name, file, line] = self.fields.of(self.heap, value)?.values;
+        let text = |value: Option<Value>| value.and_then(|value| self.heap.text(value)).unwrap_or("");
+        let line = line.and_then(|line| self.heap.whole(line)).unwrap_or(0);
+        let (name, file) = (text(name), text(file));
+        let short = short(file);
+        let shown = match line {
+            0 => clip(&format!("{short} {name}")),
+            line => clip(&format!("{short}:{line} {name}")),
+        };
+        let frame = Frame { text: shown.into(), is_users: is_users(file, short) };
+        self.frames.insert(value, frame.clone());
+        Some(frame)
+    }
+}
+
+/// Whether a frame is neither PyTorch's nor compiled code.
+fn is_users(file: &str, short: &str) -> bool {
+    let is_python = file.ends_with(".py") || file.starts_with('<');
+    is_python && !short.starts_with("torch/")
+}
+
+/// A path from where packages are installed, or its last two names.
+fn short(path: &str) -> &str {
+    for packages in ["site-packages/", "dist-packages/"] {
+        if let Some(at) = path.rfind(packages) {
+            return &path[at + packages.len()..];
+        }
+    }
+    match path.rmatch_indices('/').nth(1) {
+        Some((at, _)) => &path[at + 1..],
+        None => path,
+    }
+}
+
+/// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
+pub(super) fn clip(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push_str("...");
+    }
+    shown.trim_ascii().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_from_their_package() {
+        for (path, shown, users) in [
+            ("/usr/lib/python3/dist-packages/torch/nn/modules/conv.py", "torch/nn/modules/conv.py", false),
+            ("site-packages/torchvision/models/resnet.py", "torchvision/models/resnet.py", true),
+            ("/home/me/project/train.py", "project/train.py", true),
+            ("t11.py", "t11.py", true),
+            ("<stdin>", "<stdin>", true),
+            ("??", "??", false),
+            ("/build/c10/cuda/CUDACachingAllocator.cpp", "cuda/CUDACachingAllocator.cpp", false),
+        ] {
+            assert_eq!((short(path), is_users(path, short(path))), (shown, users), "{path}");
+        }
+    }
+
+    #[test]
+    fn texts_of_anybody_become_cells() {
+        assert_eq!(clip("a\nb\x1b[2J "), "a b [2J");
+        assert_eq!(clip(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
+    }
+}

@@ -1,0 +1,252 @@
+//! From the events of a device to the lives of its buffers.
+//!
+//! Allocations and frees are paired by address. A life ends when its free is *completed*: until then another stream may
+//! still use the memory. A free without an allocation, and a block that is in use at the end without one, belong to
+//! buffers that are older than the history.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::Dropped;
+use super::{BEFORE, Life};
+
+/// What did not fit the rules, counted.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Buffers from before the history that were freed in it, and their bytes.
+    freed_before: (u64, u64),
+    /// The same that were never freed.
+    lived_before: (u64, u64),
+    /// Frees that were completed but never requested: the history begins between the two.
+    halves: u64,
+    /// Buffers whose allocation is missing in the middle.
+    lost_allocations: (u64, u64),
+    /// Buffers that were never freed, but another came to their address.
+    lost_frees: (u64, u64),
+    /// Buffers of no bytes.
+    empty: u64,
+    /// Buffers that are live by the history and not by the final segments.
+    not_final: (u64, u64),
+}
+
+/// The buffers of a device, event by event.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    all: Vec<Life>,
+    /// Address to buffer.
+    live: FxHashMap<u64, usize>,
+    /// Where the last life of an address ended.
+    ended: FxHashMap<u64, u64>,
+    requested: FxHashSet<u64>,
+    counts: Counts,
+}
+
+const fn add(count: &mut (u64, u64), bytes: u64) {
+    count.0 += 1;
+    count.1 = count.1.saturating_add(bytes);
+}
+
+impl Lives {
+    /// A buffer begins; its `end` is not known yet.
+    pub(super) fn alloc(&mut self, life: Life) {
+        let step = life.start;
+        if let Some(old) = self.live.remove(&life.address) {
+            self.all[old].end = step;
+            add(&mut self.counts.lost_frees, self.all[old].size);
+        }
+        self.requested.remove(&life.address);
+        if life.size == 0 {
+            self.counts.empty += 1;
+            return;
+        }
+        self.live.insert(life.address, self.all.len());
+        self.all.push(life);
+    }
+
+    pub(super) fn request_free(&mut self, address: u64) {
+        self.requested.insert(address);
+    }
+
+    /// A buffer ends at `life.end`; where nothing is known of it, all but its start is as in `life`.
+    pub(super) fn free(&mut self, life: Life) {
+        let (step, address) = (life.end, life.address);
+        let was_requested = self.requested.remove(&address);
+        match self.live.remove(&address) {
+            Some(buffer) => self.all[buffer].end = step,
+            None => {
+                self.counts.halves += u64::from(!was_requested);
+                self.before(life, false);
+            }
+        }
+        self.ended.insert(address, step);
+    }
+
+    /// A block is in use after the last event, and lives on to `life.end`.
+    pub(super) fn in_use(&mut self, life: Life) {
+        if self.live.remove(&life.address).is_none() {
+            self.before(life, true);
+        }
+    }
+
+    /// Whether a buffer is live at the address.
+    #[cfg(test)]
+    fn is_live(&self, address: u64) -> bool {
+        self.live.contains_key(&address)
+    }
+
+    /// Takes a buffer in whose allocation is not in the history.
+    fn before(&mut self, mut life: Life, lives_on: bool) {
+        if life.size == 0 {
+            self.counts.empty += 1;
+            return;
+        }
+        let start = self.ended.get(&life.address).copied();
+        life.start = start.unwrap_or(0);
+        life.category.get_or_insert_with(|| BEFORE.into());
+        let counts = &mut self.counts;
+        let count = match (start, lives_on) {
+            (Some(_), _) => &mut counts.lost_allocations,
+            (None, false) => &mut counts.freed_before,
+            (None, true) => &mut counts.lived_before,
+        };
+        add(count, life.size);
+        self.all.push(life);
+    }
+
+    /// Ends what is live at `end`. `knows_final` says whether [`Self::in_use`] has named all blocks in use.
+    pub(super) fn finish(mut self, end: u64, events: u64, knows_final: bool) -> (Vec<Life>, Vec<Dropped>) {
+        for life in &mut self.all {
+            if life.end == 0 {
+                life.end = end;
+            }
+        }
+        if knows_final {
+            for &buffer in self.live.values() {
+                add(&mut self.counts.not_final, self.all[buffer].size);
+            }
+        }
+        (self.all, self.counts.told(events))
+    }
+}
+
+impl Counts {
+    fn told(&self, events: u64) -> Vec<Dropped> {
+        let of = |(count, bytes): (u64, u64), what: &str, why: &str| {
+            (count > 0).then(|| Dropped::new(count, what, why).with_bytes(bytes))
+        };
+        let older = self.freed_before.0 + self.lived_before.0;
+        let cut = (older > 0 && (self.halves > 0 || is_full(events))).then(|| {
+            let why = if self.halves > 0 {
+                "frees are completed in it that were requested before it: its oldest events are gone, or it began late"
+            } else {
+                "it looks full (max_entries): its oldest events are gone"
+            };
+            Dropped::new(events, "events of history", why)
+        });
+        let empty = (self.empty > 0).then(|| Dropped::new(self.empty, "buffers of no bytes", "they were left out"));
+        [
+            cut,
+            of(
+                self.freed_before,
+                "buffers from before the recording that it frees",
+                "their lives begin at step 0",
+            ),
+            of(
+                self.lived_before,
+                "buffers from before the recording that it never frees",
+                "they live from step 0 to the end",
+            ),
+            of(
+                self.lost_allocations,
+                "buffers without an allocation, at addresses that were freed before",
+                "the history has a hole; they begin where the address was free",
+            ),
+            of(
+                self.lost_frees,
+                "buffers without a free, whose address was given out again",
+                "the history has a hole; they end there",
+            ),
+            empty,
+            of(
+                self.not_final,
+                "buffers that are never freed, but not in use in the final segments",
+                "they live to the end",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Whether a history has as many events as people let it have at most.
+const fn is_full(events: u64) -> bool {
+    events >= 1000 && (events.is_power_of_two() || events.is_multiple_of(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alloc(address: u64, size: u64, start: u64) -> Life {
+        Life { address, size, start, ..Life::default() }
+    }
+
+    fn free(address: u64, size: u64, end: u64) -> Life {
+        Life { address, size, end, ..Life::default() }
+    }
+
+    fn shown((lives, dropped): &(Vec<Life>, Vec<Dropped>)) -> (Vec<(u64, u64, u64)>, Vec<(u64, Option<u64>)>) {
+        (
+            lives.iter().map(|life| (life.start, life.end, life.size)).collect(),
+            dropped.iter().map(|dropped| (dropped.count, dropped.bytes)).collect(),
+        )
+    }
+
+    #[test]
+    fn an_address_is_used_again() {
+        let mut lives = Lives::default();
+        lives.alloc(alloc(8, 100, 1));
+        lives.request_free(8);
+        assert!(lives.is_live(8));
+        lives.free(free(8, 100, 3));
+        lives.alloc(alloc(8, 50, 4));
+        lives.in_use(free(8, 50, 9));
+        let made = lives.finish(9, 4, true);
+        assert_eq!(shown(&made), (vec![(1, 3, 100), (4, 9, 50)], vec![]));
+    }
+
+    #[test]
+    fn what_is_older_than_the_history_lives_from_the_beginning() {
+        let mut lives = Lives::default();
+        lives.request_free(8);
+        lives.free(free(8, 100, 2));
+        lives.free(free(16, 10, 3));
+        lives.in_use(free(24, 7, 9));
+        let made = lives.finish(9, 3, true);
+        let expected = vec![(3, None), (2, Some(110)), (1, Some(7))];
+        assert_eq!(shown(&made), (vec![(0, 2, 100), (0, 3, 10), (0, 9, 7)], expected));
+        assert_eq!(made.0[2].category.as_deref(), Some(BEFORE));
+    }
+
+    #[test]
+    fn holes_in_the_history_are_told() {
+        let mut lives = Lives::default();
+        lives.alloc(alloc(8, 100, 1));
+        lives.alloc(alloc(8, 50, 2));
+        lives.request_free(8);
+        lives.free(free(8, 50, 4));
+        lives.request_free(8);
+        lives.free(free(8, 30, 6));
+        lives.alloc(alloc(16, 0, 7));
+        lives.alloc(alloc(24, 5, 8));
+        let made = lives.finish(9, 8, true);
+        let told = vec![(1, Some(30)), (1, Some(100)), (1, None), (1, Some(5))];
+        assert_eq!(shown(&made), (vec![(1, 2, 100), (2, 4, 50), (4, 6, 30), (8, 9, 5)], told));
+    }
+
+    #[test]
+    fn a_history_of_a_round_number_of_events_looks_full() {
+        let full: Vec<u64> = (1..=200_000).filter(|&events| is_full(events)).collect();
+        assert!(full.contains(&100_000) && full.contains(&65_536) && !full.contains(&5166));
+    }
+}

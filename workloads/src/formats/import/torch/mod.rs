@@ -1,0 +1,67 @@
+//! What PyTorch writes about its memory: snapshots of its allocator for GPUs, and traces of its profiler.
+
+mod frames;
+mod lives;
+mod profiler;
+mod segments;
+mod snapshot;
+
+pub(super) use profiler::READER as PROFILER;
+pub(super) use snapshot::READER as SNAPSHOT;
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use planlab_dsa::{ArenaId, Label};
+
+use super::super::draft::{Draft, RawBuffer};
+use super::super::{FormatError, ReadOptions, Trace};
+
+/// A buffer of a recording: half-open steps, the number of the event that made it, from 1; 0 is before all of them.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    start: u64,
+    end: u64,
+    size: u64,
+    address: u64,
+    stream: u64,
+    category: Option<Arc<str>>,
+    /// The call stack or the operation that made it, by number.
+    stack: Option<u32>,
+}
+
+/// Category of buffers that are older than the recording.
+const BEFORE: &str = "before-recording";
+
+/// The trace of buffers in their order; `op` says what to call their stacks.
+fn trace(
+    file: &str,
+    options: &ReadOptions,
+    metadata: &[(&str, String)],
+    lives: &[Life],
+    op: impl Fn(u32) -> Option<String>,
+) -> Result<Trace, FormatError> {
+    let mut draft = Draft::new(file, options);
+    metadata.iter().for_each(|(key, value)| draft.meta(key, value.clone()));
+    let mut before = 0;
+    for life in lives {
+        let name = if life.start == 0 {
+            before += 1;
+            format!("before-{before}")
+        } else {
+            // No two buffers begin at one event, but one whose allocation is lost begins where another ends.
+            let lost = if life.category.as_deref() == Some(BEFORE) { "lost-" } else { "" };
+            format!("{lost}{}", life.start)
+        };
+        let category = life.category.as_deref().map(str::to_owned);
+        let label = Label { name, category, op: life.stack.and_then(&op), ..Label::default() };
+        let raw = RawBuffer { label, lower: life.start, upper: life.end, size: life.size, ..RawBuffer::default() };
+        draft.buffer(raw, ArenaId::default());
+    }
+    draft.finish()
+}
+
+/// The order of rows: by start, then by size from the largest.
+fn sort(lives: &mut [Life]) {
+    lives.sort_by_key(|life| (life.start, Reverse(life.size), life.address));
+}
