@@ -20,6 +20,8 @@ mod directive;
 mod draft;
 mod error;
 mod events;
+mod export;
+mod flatbuffer;
 mod graph;
 mod header;
 pub mod import;
@@ -33,6 +35,9 @@ mod write;
 use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::ExportError;
+pub use export::{
+    with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json, write_requests,
+};
 pub use graph::read_graph_from;
 pub use lab::{read_trace, read_trace_from};
 pub use limits::InputLimits;

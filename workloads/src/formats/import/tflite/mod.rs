@@ -10,14 +10,13 @@
 //! 1. TensorFlow Lite, `schema.fbs`: the tables and their fields.
 //! 2. TensorFlow Lite Micro, `docs/memory_management.md`: the offline plan in a model's metadata.
 
-mod flatbuffer;
 mod operators;
 
-use self::flatbuffer::{Broken, Table, Vector};
+use super::super::export::tflite_micro::{METADATA, TENSORS_KEY, VIEWS_KEY};
+use super::super::flatbuffer::{Broken, Table, Vector};
 use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, Tally};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
-use crate::formats::tflite_micro::{METADATA, TENSORS_KEY, VIEWS_KEY};
 
 pub(super) const READER: Reader =
     Reader { key: "tflite", title: "a TensorFlow Lite model, in the order of its operators", looks_like, read };

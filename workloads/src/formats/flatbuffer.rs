@@ -63,10 +63,7 @@ impl<'b> Table<'b> {
 
     /// The place of a field; none of one that is left out.
     pub(super) fn field(self, number: u16) -> Result<Option<usize>, Broken> {
-        let bad = |reason: &str| Broken::new(self.at, reason);
-        let back = i64::from(i32::from_le_bytes(array(self.bytes, self.at)?));
-        let vtable = i64::try_from(self.at).ok().and_then(|at| at.checked_sub(back));
-        let vtable = vtable.and_then(|at| usize::try_from(at).ok()).ok_or_else(|| bad("a table without a vtable"))?;
+        let vtable = self.vtable()?;
         let size = usize::from(u16::from_le_bytes(array(self.bytes, vtable)?));
         let slot = 4 + 2 * usize::from(number);
         if slot + 2 > size {
@@ -76,6 +73,24 @@ impl<'b> Table<'b> {
             0 => Ok(None),
             far => Ok(Some(self.at + usize::from(far))),
         }
+    }
+
+    /// The place that a field which is an offset leads to.
+    pub(super) fn target(self, number: u16) -> Result<Option<usize>, Broken> {
+        self.field(number)?.map(|at| follow(self.bytes, at)).transpose()
+    }
+
+    /// How many fields its vtable has room for.
+    pub(super) fn fields(self) -> Result<u16, Broken> {
+        let size = u16::from_le_bytes(array(self.bytes, self.vtable()?)?);
+        Ok(size.saturating_sub(4) / 2)
+    }
+
+    fn vtable(self) -> Result<usize, Broken> {
+        let back = i64::from(i32::from_le_bytes(array(self.bytes, self.at)?));
+        let vtable = i64::try_from(self.at).ok().and_then(|at| at.checked_sub(back));
+        let vtable = vtable.and_then(|at| usize::try_from(at).ok());
+        vtable.ok_or_else(|| Broken::new(self.at, "a table without a vtable"))
     }
 
     pub(super) fn u8(self, number: u16) -> Result<u8, Broken> {
@@ -111,6 +126,11 @@ impl<'b> Table<'b> {
 impl<'b> Vector<'b> {
     pub(super) const fn len(self) -> usize {
         self.len
+    }
+
+    /// The byte of the first element.
+    pub(super) const fn at(self) -> usize {
+        self.at
     }
 
     /// The elements of a vector of bytes.
