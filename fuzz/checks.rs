@@ -2,8 +2,9 @@
 // of `planlab-workloads` with the seeds in `corpus/`.
 
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, Trace, read_trace, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, Trace, import, read_trace, write_minimalloc, write_plan, write_trace,
 };
+use planlab_workloads::waste::Waste;
 use planlab_workloads::{Dialect, ReadOptions};
 
 fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
@@ -51,4 +52,37 @@ pub(crate) fn check_plan(bytes: &[u8]) {
         assert_eq!(again.offsets, plan.offsets);
     }
     let _ = trace.instance.verify(plan);
+}
+
+/// A file of another tool is refused with a place, or every trace in it comes back from its own text.
+pub(crate) fn check_import(format: &str, bytes: &[u8]) {
+    let reader = import::reader(format).expect("a format");
+    let imported = match import::import("input", bytes, Some(reader), &ReadOptions::default()) {
+        Ok(imported) => imported.expect("the format was said"),
+        Err(error) => {
+            assert!(error.line() >= 1 && error.to_string().len() < 1000, "{error}");
+            assert!(error.byte().is_none_or(|byte| byte <= bytes.len() as u64), "{error}");
+            return;
+        }
+    };
+    assert!(!imported.parts.is_empty());
+    for part in imported.parts {
+        let again =
+            read(&write_trace(&part.trace), &ReadOptions::default()).expect("what is written can be read");
+        assert_eq!(again.instance, part.trace.instance);
+        let Some(framework) = part.framework else { continue };
+        let load = part.trace.instance.load().bytes.get();
+        if let Some(waste) = Waste::of(&part.trace, &framework) {
+            let sum: i128 = waste.parts(load).iter().map(|part| part.1).sum();
+            assert_eq!(sum, i128::from(waste.reserved) - i128::from(load));
+        }
+    }
+}
+
+pub(crate) fn check_snapshot(bytes: &[u8]) {
+    check_import("torch-snapshot", bytes);
+}
+
+pub(crate) fn check_profile(bytes: &[u8]) {
+    check_import("torch-profiler", bytes);
 }

@@ -14,6 +14,7 @@ pub mod process;
 pub mod recorded;
 pub mod suites;
 pub mod synthetic;
+pub mod waste;
 
 pub use catalog::{Catalog, WorkloadError};
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};

@@ -29,7 +29,7 @@ pub(crate) use running::RunArgs;
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{
-    DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs, OWN_FORMATS,
+    DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
 };
 
 pub(crate) use schedules::ScheduleArgs;

@@ -22,7 +22,7 @@ pub(crate) struct GenerateArgs {
 }
 
 /// Formats that a file of the lab's own reader may be in, with what they are.
-pub(crate) const OWN_FORMATS: [(&str, &str); 3] = [
+const OWN_FORMATS: [(&str, &str); 3] = [
     ("lab", "the lab's CSV, or a graph"),
     ("minimalloc", "MiniMalloc's CSV (`end` columns are inclusive)"),
     (IDEALLOC, "idealloc's CSV; say which ends it excludes by --dialect"),
@@ -32,7 +32,7 @@ pub(crate) const IDEALLOC: &str = "idealloc";
 
 /// Every format that can be imported.
 fn import_formats() -> PossibleValuesParser {
-    let foreign = READERS.iter().map(|reader| (reader.key, reader.title));
+    let foreign = READERS.into_iter().map(|reader| (reader.key, reader.title));
     let all = OWN_FORMATS.into_iter().chain(foreign);
     PossibleValuesParser::new(all.map(|(key, title)| PossibleValue::new(key).help(title)))
 }

@@ -96,7 +96,7 @@ impl Source {
         Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
     }
 
-    fn options(&self) -> Result<ReadOptions, Failure> {
+    pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let align = match self.align {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
             None => None,
@@ -107,8 +107,7 @@ impl Source {
 }
 
 fn is_file_name(argument: &str) -> bool {
-    const ENDINGS: [&str; 9] =
-        [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
+    const ENDINGS: [&str; 9] = [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
     ENDINGS.iter().any(|ending| argument.ends_with(ending))
 }
 

@@ -121,16 +121,16 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// The place that an error carries.
 fn place_of(error: &anyhow::Error) -> Place {
-    let of_file = error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), ..Place::default() });
+    let of_file =
+        error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), ..Place::default() });
     of_file.or_else(|| error.chain().find_map(place_in)).unwrap_or_default()
 }
 
 fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
-    let format =
-        |error: &FormatError| {
-            let line = error.byte().is_none().then(|| error.line());
-            Place { file: Some(error.file().to_owned()), line, byte: error.byte() }
-        };
+    let format = |error: &FormatError| {
+        let line = error.byte().is_none().then(|| error.line());
+        Place { file: Some(error.file().to_owned()), line, byte: error.byte() }
+    };
     let file = |file: &str| Place { file: Some(file.to_owned()), ..Place::default() };
     let path = |path: &Path| file(&path.display().to_string());
     let external = |error: &ExternalError| match error {

@@ -334,7 +334,7 @@ fn format_entries() -> Vec<Entry> {
         ("graph", "operations as JSON Lines, read as their live ranges (`model --emit graph` writes them)"),
         ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
     ];
-    let foreign = READERS.iter().map(|reader| (reader.key, format!("{} (import)", reader.title)));
+    let foreign = READERS.into_iter().map(|reader| (reader.key, format!("{} (import)", reader.title)));
     let rows = rows.into_iter().map(|(key, description)| (key, description.to_owned())).chain(foreign);
     rows.map(|(key, description)| Entry::new(key, description, &json!({}))).collect()
 }

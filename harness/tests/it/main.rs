@@ -11,6 +11,7 @@ mod certificates;
 mod common;
 mod damaged;
 mod diff;
+mod explain;
 mod external;
 mod folders;
 mod golden;

@@ -4,9 +4,9 @@ use crate::common::{self, json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
     "list", "bench", "plan", "compare", "verify", "bound", "simulate", "replay", "generate", "import",
-    "export", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph", "sweep",
+    "export", "explain", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph", "sweep",
 ];
 
 const TRACE: &str =

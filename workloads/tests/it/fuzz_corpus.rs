@@ -40,3 +40,13 @@ fn minimalloc_files() {
 fn plans() {
     replay("plan", checks::check_plan);
 }
+
+#[test]
+fn snapshots() {
+    replay("snapshot", checks::check_snapshot);
+}
+
+#[test]
+fn profiles() {
+    replay("profile", checks::check_profile);
+}

@@ -8,3 +8,4 @@ mod manifest;
 mod model_figures;
 mod models;
 mod round_trip;
+mod torch;

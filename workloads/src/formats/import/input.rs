@@ -59,4 +59,3 @@ impl<'r> Input<'r> {
         Lines::of(&self.file, self.unpacked, self.limits)
     }
 }
-

@@ -169,7 +169,8 @@ impl Imported {
 
     /// The trace of [`Self::part`]; what was left out becomes notices.
     pub(super) fn one(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
-        let dropped: Vec<String> = std::mem::take(&mut self.dropped).iter().map(ToString::to_string).collect();
+        let dropped: Vec<String> =
+            std::mem::take(&mut self.dropped).iter().map(ToString::to_string).collect();
         let mut trace = self.part(file, options)?.trace;
         trace.notices.extend(dropped);
         Ok(trace)

@@ -25,16 +25,8 @@ enum Kind {
 }
 
 const KIND_BITS: u32 = 3;
-const KINDS: [Kind; 8] = [
-    Kind::Constant,
-    Kind::Whole,
-    Kind::Wide,
-    Kind::Float,
-    Kind::List,
-    Kind::Tuple,
-    Kind::Dict,
-    Kind::Text,
-];
+const KINDS: [Kind; 8] =
+    [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
 
 impl Value {
     pub(super) const NONE: Self = Self::of(Kind::Constant, 0);
@@ -394,7 +386,8 @@ mod tests {
     fn numbers_come_back() {
         let mut heap = Heap::new();
         let edge = 1_i128 << 60;
-        for number in [0, 1, -1, edge - 1, edge, -edge, -edge - 1, i128::from(u64::MAX), i128::MIN, i128::MAX] {
+        for number in [0, 1, -1, edge - 1, edge, -edge, -edge - 1, i128::from(u64::MAX), i128::MIN, i128::MAX]
+        {
             let value = heap.whole_of(number);
             assert_eq!(heap.integer(value), Some(number));
         }

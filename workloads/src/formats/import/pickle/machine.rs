@@ -114,7 +114,9 @@ impl<R: Read> Machine<R> {
     fn protocol(&mut self) -> Result<(), Trouble> {
         match self.argument::<1>(0x80)? {
             [0..=HIGHEST] => Ok(()),
-            [protocol] => Err(Trouble::Wrong(format!("protocol {protocol} is not known, only 0 to {HIGHEST}"))),
+            [protocol] => {
+                Err(Trouble::Wrong(format!("protocol {protocol} is not known, only 0 to {HIGHEST}")))
+            }
         }
     }
 
@@ -382,7 +384,10 @@ mod tests {
         let (heap, root) = load("p", &b"\x80\x02](]q\x01h\x01K\x07ae."[..]).expect("a pickle");
         let items = heap.items(root).expect("a list");
         assert_eq!((items.len(), items[0]), (2, items[1]));
-        assert_eq!(heap.items(items[0]).expect("a list").iter().map(|&item| heap.integer(item)).sum(), Some(7));
+        assert_eq!(
+            heap.items(items[0]).expect("a list").iter().map(|&item| heap.integer(item)).sum(),
+            Some(7)
+        );
     }
 
     #[test]
@@ -408,7 +413,10 @@ mod tests {
             (b".", "p: byte 0: the stack is empty"),
             (b"\x94", "p: byte 0: the stack is empty"),
             (b"h\x00.", "p: byte 0: entry 0 of the memo is asked for, which has 0"),
-            (b"Nq\x00j\xff\xff\xff\xff.", "p: byte 3: entry 4294967295 of the memo is asked for, which has 1"),
+            (
+                b"Nq\x00j\xff\xff\xff\xff.",
+                "p: byte 3: entry 4294967295 of the memo is asked for, which has 1",
+            ),
             (b"t.", "p: byte 0: there is no mark"),
             (b"]e.", "p: byte 1: there is no mark"),
             (b"](a.", "p: byte 2: the stack is too short"),
@@ -454,8 +462,10 @@ mod tests {
 
     #[test]
     fn a_sparse_memo_costs_no_more() {
-        let (heap, root) = load("p", &b"K\x07r\xff\xff\xff\xff](j\xff\xff\xff\xff\x94h\x01e."[..]).expect("a pickle");
-        let items: Vec<_> = heap.items(root).expect("a list").iter().map(|&item| heap.integer(item)).collect();
+        let (heap, root) =
+            load("p", &b"K\x07r\xff\xff\xff\xff](j\xff\xff\xff\xff\x94h\x01e."[..]).expect("a pickle");
+        let items: Vec<_> =
+            heap.items(root).expect("a list").iter().map(|&item| heap.integer(item)).collect();
         assert_eq!(items, [Some(7), Some(7)]);
     }
 }

@@ -81,8 +81,8 @@ pub(super) fn name(opcode: u8) -> Option<&'static str> {
 pub(super) fn refusal(opcode: u8) -> String {
     let Some(name) = name(opcode) else { return format!("0x{opcode:02x} is no opcode of pickle") };
     match name {
-        "GLOBAL" | "STACK_GLOBAL" | "REDUCE" | "INST" | "OBJ" | "NEWOBJ" | "NEWOBJ_EX" | "BUILD" | "EXT1" | "EXT2"
-        | "EXT4" | "PERSID" | "BINPERSID" => {
+        "GLOBAL" | "STACK_GLOBAL" | "REDUCE" | "INST" | "OBJ" | "NEWOBJ" | "NEWOBJ_EX" | "BUILD" | "EXT1"
+        | "EXT2" | "EXT4" | "PERSID" | "BINPERSID" => {
             format!("the opcode {name} is refused: it can run code, and a recording has no need of it")
         }
         _ => format!("the opcode {name} is refused: no recording of memory has it"),

@@ -112,11 +112,8 @@ fn short(path: &str) -> &str {
 
 /// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
 pub(super) fn clip(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect();
+    let mut shown: String =
+        text.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push_str("...");
     }

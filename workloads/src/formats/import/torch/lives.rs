@@ -142,7 +142,8 @@ impl Counts {
             };
             Dropped::new(events, "events of history", why)
         });
-        let empty = (self.empty > 0).then(|| Dropped::new(self.empty, "buffers of no bytes", "they were left out"));
+        let empty =
+            (self.empty > 0).then(|| Dropped::new(self.empty, "buffers of no bytes", "they were left out"));
         [
             cut,
             of(
@@ -195,7 +196,9 @@ mod tests {
         Life { address, size, end, ..Life::default() }
     }
 
-    fn shown((lives, dropped): &(Vec<Life>, Vec<Dropped>)) -> (Vec<(u64, u64, u64)>, Vec<(u64, Option<u64>)>) {
+    fn shown(
+        (lives, dropped): &(Vec<Life>, Vec<Dropped>),
+    ) -> (Vec<(u64, u64, u64)>, Vec<(u64, Option<u64>)>) {
         (
             lives.iter().map(|life| (life.start, life.end, life.size)).collect(),
             dropped.iter().map(|dropped| (dropped.count, dropped.bytes)).collect(),

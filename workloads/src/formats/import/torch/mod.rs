@@ -55,7 +55,8 @@ fn trace(
         };
         let category = life.category.as_deref().map(str::to_owned);
         let label = Label { name, category, op: life.stack.and_then(&op), ..Label::default() };
-        let raw = RawBuffer { label, lower: life.start, upper: life.end, size: life.size, ..RawBuffer::default() };
+        let raw =
+            RawBuffer { label, lower: life.start, upper: life.end, size: life.size, ..RawBuffer::default() };
         draft.buffer(raw, ArenaId::default());
     }
     draft.finish()

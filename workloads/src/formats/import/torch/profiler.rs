@@ -110,7 +110,9 @@ impl Memory {
     fn of(event: &RawEvent, arguments: RawArguments) -> Result<Self, String> {
         let whole = |value: Option<serde_json::Value>, name: &str| match value {
             None => Err(format!("an event `[memory]` has no `{name}`")),
-            Some(value) => value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}")),
+            Some(value) => {
+                value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}"))
+            }
         };
         let signed = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_i64);
         let count = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_u64);
@@ -237,7 +239,10 @@ fn never_seen(memory: &[Memory], lives: &[Life]) -> Option<Dropped> {
     let known: i128 = lives.iter().filter(|life| life.start == 0).map(|life| i128::from(life.size)).sum();
     let bytes = u64::try_from(before - known).ok().filter(|&bytes| bytes > 0)?;
     let why = "no event says how large they are; they are not in the trace, but in the profiler's own totals";
-    Some(Dropped::new(1, "group of buffers from before the recording that it never frees", why).with_bytes(bytes))
+    Some(
+        Dropped::new(1, "group of buffers from before the recording that it never frees", why)
+            .with_bytes(bytes),
+    )
 }
 
 /// The innermost operation that was under way at each memory event, in the thread of the event.

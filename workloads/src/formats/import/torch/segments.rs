@@ -96,7 +96,8 @@ impl Held {
 
     fn end(&mut self, low: u64, high: u64, range: Range, step: u64) {
         if range.since < step {
-            let piece = Piece { address: low, size: high - low, stream: range.stream, is_mapped: range.is_mapped };
+            let piece =
+                Piece { address: low, size: high - low, stream: range.stream, is_mapped: range.is_mapped };
             self.all.push(piece.segment((range.since, step)));
         }
     }
@@ -176,8 +177,15 @@ mod tests {
         held.give_back(piece(5, 10), 3);
         held.give_back(piece(18, 4), 4);
         let all = held.finish(&[piece(0, 5), piece(15, 3), piece(30, 2)], 9);
-        let expected =
-            [(20, 2, 0, 4), (30, 2, 0, 9), (5, 5, 1, 3), (0, 5, 1, 9), (10, 5, 2, 3), (18, 2, 2, 4), (15, 3, 2, 9)];
+        let expected = [
+            (20, 2, 0, 4),
+            (30, 2, 0, 9),
+            (5, 5, 1, 3),
+            (0, 5, 1, 9),
+            (10, 5, 2, 3),
+            (18, 2, 2, 4),
+            (15, 3, 2, 9),
+        ];
         assert_eq!(shown(&all), expected);
         assert_eq!(peak(&all), (24, 2));
     }

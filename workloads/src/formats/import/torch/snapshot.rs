@@ -49,7 +49,9 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     if imported.parts.is_empty() {
         let reason = match &options.part {
             Some(part) => format!("there is no buffer of the part `{part}` in it"),
-            None => "there is no buffer in it: was torch.cuda.memory._record_memory_history() called?".to_owned(),
+            None => {
+                "there is no buffer in it: was torch.cuda.memory._record_memory_history() called?".to_owned()
+            }
         };
         return Err(FormatError::at_byte(file, 0, reason));
     }
@@ -84,7 +86,8 @@ impl<'h> Snapshot<'h> {
         };
         let [histories, segments, annotations, host] = top.values;
         if histories.is_none() && segments.is_none() {
-            let reason = "this dict has neither device_traces nor segments: it is no memory snapshot of PyTorch";
+            let reason =
+                "this dict has neither device_traces nor segments: it is no memory snapshot of PyTorch";
             return Err(FormatError::at_byte(file, top.byte, reason));
         }
         let list = |value: Option<Value>, name: &str| match value {
@@ -153,7 +156,11 @@ impl<'h> Snapshot<'h> {
     }
 
     fn no_dict(&self, place: &str, value: Value) -> FormatError {
-        FormatError::at_byte(self.file, 0, format!("{place} is a value of type {}, not a dict", value.type_name()))
+        FormatError::at_byte(
+            self.file,
+            0,
+            format!("{place} is a value of type {}, not a dict", value.type_name()),
+        )
     }
 }
 
@@ -232,7 +239,9 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
         let mut fields = Fields::new(self.snapshot.heap, EVENT);
         for (number, &value) in self.events.iter().enumerate() {
             let Some(record) = fields.of(self.snapshot.heap, value) else {
-                return Err(self.snapshot.no_dict(&format!("device_traces[{}][{number}]", self.device), value));
+                return Err(self
+                    .snapshot
+                    .no_dict(&format!("device_traces[{}][{number}]", self.device), value));
             };
             self.event(number as u64 + 1, &record)?;
         }
@@ -256,7 +265,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             "alloc" => {
                 let stack = self.stacks.of(frames);
                 let named = [metadata, category].into_iter().flatten();
-                let said = named.filter_map(|text| snapshot.heap.text(text)).map(clip).find(|text| !text.is_empty());
+                let said =
+                    named.filter_map(|text| snapshot.heap.text(text)).map(clip).find(|text| !text.is_empty());
                 let time = time.and_then(|time| snapshot.heap.whole(time)).unwrap_or(0);
                 self.lives.alloc(Life {
                     start: step,
@@ -283,7 +293,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             }
             "oom" => {
                 let stack = self.stacks.of(frames);
-                let device_free = device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
+                let device_free =
+                    device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
                 let stack = self.stacks.frames_of(stack);
                 self.failures.push(OutOfMemory { step, size: size()?, device_free, stack });
             }
@@ -320,7 +331,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 let state = state.and_then(|state| heap.text(state));
                 let state = state.ok_or_else(|| numbers.error("has no `state`"))?;
                 if state != "inactive" {
-                    let requested = requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
+                    let requested =
+                        requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
                     let stack = self.stacks.of(frames);
                     let (stream, size) = (segment.piece.stream, requested);
                     self.lives.in_use(Life { end, size, address, stream, stack, ..Life::default() });
@@ -364,7 +376,10 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
         let framework = Framework {
             reserved_peak: (!segments.is_empty()).then(|| Bytes::new(reserved)),
             placement: lives.iter().map(|life| Some(life.address)).collect(),
-            taken: lives.iter().map(|life| life.size.checked_next_multiple_of(BLOCK).unwrap_or(life.size)).collect(),
+            taken: lives
+                .iter()
+                .map(|life| life.size.checked_next_multiple_of(BLOCK).unwrap_or(life.size))
+                .collect(),
             stack_of: lives.iter().map(|life| life.stack).collect(),
             streams: lives.iter().map(|life| life.stream).collect(),
             stacks: self.stacks.into_all(),
@@ -418,12 +433,14 @@ impl<'h> Annotations<'h> {
             self.next += 1;
             if begins {
                 self.open.push(name);
-            } else if let Some(at) = self.open.iter().rev().take(Self::DEEPEST).position(|open| *open == name) {
+            } else if let Some(at) = self.open.iter().rev().take(Self::DEEPEST).position(|open| *open == name)
+            {
                 self.open.truncate(self.open.len() - 1 - at);
             }
         }
         let name = *self.open.last()?;
         let text = self.heap.text(name)?;
-        Some(self.names.entry(name).or_insert_with(|| clip(text).into()).clone()).filter(|name| !name.is_empty())
+        Some(self.names.entry(name).or_insert_with(|| clip(text).into()).clone())
+            .filter(|name| !name.is_empty())
     }
 }

@@ -1,0 +1,251 @@
+//! PyTorch's own files: the figures below were counted by a script in Python that shares nothing with the readers.
+
+use planlab_workloads::formats::import::{self, Imported, Part};
+use planlab_workloads::formats::{ReadOptions, read_trace, write_trace};
+use planlab_workloads::recorded::stored_file;
+use planlab_workloads::waste::{self, Cause, Waste};
+
+const EARLY: &str = "samples/resnet50_b64_3it_early.pickle.zst";
+const LATE: &str = "samples/resnet50_b64_3it_late.pickle.zst";
+const STREAMS: &str = "samples/torch2.15_nullcuda_snapshot.pickle";
+const PROFILE: &str = "samples/mlp_cpu_profiler_trace.json.zst";
+
+fn import_with(file: &str, options: &ReadOptions) -> Imported {
+    let bytes = stored_file(file).expect("it is embedded");
+    import::import(file, bytes, None, options).expect("valid").expect("recognised")
+}
+
+fn only_part(mut imported: Imported) -> Part {
+    assert_eq!(imported.parts.len(), 1);
+    imported.parts.remove(0)
+}
+
+fn told(imported: &Imported) -> Vec<String> {
+    imported.dropped.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn one_run_recorded_from_before_and_from_after_the_model_was_built_is_one_load() {
+    for (file, older) in [(EARLY, None), (LATE, Some((320, 102_441_032)))] {
+        let imported = import_with(file, &ReadOptions::default());
+        let dropped = &imported.dropped;
+        assert_eq!(dropped.first().map(|one| (one.count, one.bytes.unwrap_or(0))), older, "{file}");
+        let part = only_part(imported);
+        assert_eq!(part.name, "cuda:0");
+        assert_eq!(part.trace.instance.len(), 2112, "{file}");
+        assert_eq!(part.trace.instance.load().bytes.get(), 5_762_142_352, "{file}");
+        let framework = part.framework.expect("PyTorch");
+        assert_eq!(framework.reserved_peak.map(|bytes| bytes.get()), Some(6_570_377_216), "{file}");
+    }
+}
+
+#[test]
+fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
+    let part = only_part(import_with(EARLY, &ReadOptions::default()));
+    let framework = part.framework.as_ref().expect("PyTorch");
+    let waste = Waste::of(&part.trace, framework).expect("segments");
+    assert_eq!((waste.step, waste.reserved, waste.live), (2500, 6_570_377_216, 5_762_142_352));
+    let parts = waste.parts(5_762_142_352);
+    assert_eq!(parts.iter().map(|part| part.1).sum::<i128>(), 6_570_377_216 - 5_762_142_352);
+    let of = |cause: Cause| parts.iter().find(|part| part.0 == cause).expect("each has a part").1;
+    assert_eq!(of(Cause::Rounding), 42_864);
+    assert_eq!(of(Cause::PartlyUsed) + of(Cause::OtherStreams) + of(Cause::Cached), 808_192_000);
+    assert_eq!((of(Cause::OtherStreams), of(Cause::Unknown), of(Cause::Order)), (0, 0, 0));
+    let (step, peak) = waste::peak(&part.trace);
+    assert_eq!(step, 2500);
+    let sizes: Vec<u64> = peak.iter().map(|&id| part.trace.instance.buffer(id).size.get()).collect();
+    assert!(sizes.is_sorted_by(|a, b| a >= b));
+    assert_eq!(sizes.iter().sum::<u64>(), 5_762_142_352);
+    let first = &part.trace.labels.buffers[0];
+    assert!(first.op.as_deref().is_some_and(|op| op.contains("torchvision/models/resnet.py:")), "{first:?}");
+    let stack = framework.stack_of[0].expect("a stack");
+    assert_eq!(&*framework.stacks[stack as usize][0], "torch/utils/_device.py:122 __torch_function__");
+    let annotated = part.trace.labels.buffers.iter().filter(|label| label.category.is_some()).count();
+    assert!(annotated > 0, "buffers of the optimizer have its annotation");
+}
+
+#[test]
+fn two_streams_and_a_failure() {
+    let imported = import_with(STREAMS, &ReadOptions::default());
+    assert_eq!(told(&imported), [""; 0]);
+    let part = only_part(imported);
+    let framework = part.framework.expect("PyTorch");
+    assert_eq!(part.trace.instance.len(), 49);
+    assert_eq!(part.trace.instance.load().bytes.get(), 60_882_560);
+    assert_eq!(framework.reserved_peak.map(|bytes| bytes.get()), Some(113_246_208));
+    let [failure] = framework.failures.as_slice() else { panic!("one failure") };
+    assert_eq!((failure.step, failure.size, failure.device_free), (142, 1 << 41, Some(17_156_800_512)));
+    assert_eq!(&*failure.stack[0], "scripts/mk_snapshot.py:17 <module>");
+    assert_eq!(waste::at(&part.trace, &framework.segments, 142), (23_068_672, 16_176_080));
+    let streams: std::collections::BTreeSet<u64> = framework.streams.iter().copied().collect();
+    assert_eq!(streams.into_iter().collect::<Vec<_>>(), [0, 4112]);
+    // What is live at the end takes just the bytes that the allocator counts as allocated.
+    let blocks = |bytes: u64| bytes.next_multiple_of(512);
+    let end = part.trace.instance.horizon();
+    let last = part.trace.instance.buffers().iter().filter(|buffer| buffer.live.end() == end);
+    assert_eq!(last.map(|buffer| blocks(buffer.size.get())).sum::<u64>(), 16_178_176);
+}
+
+#[test]
+fn a_stream_is_a_part() {
+    let all = only_part(import_with(STREAMS, &ReadOptions::default()));
+    let mut buffers = 0;
+    for stream in [0, 4112] {
+        let name = format!("cuda:0/stream-{stream}");
+        let part = only_part(import_with(STREAMS, &ReadOptions::default().with_part(Some(name.clone()))));
+        assert_eq!(part.name, name);
+        buffers += part.trace.instance.len();
+        assert!(part.framework.expect("PyTorch").segments.iter().all(|segment| segment.stream == stream));
+    }
+    assert_eq!(buffers, all.trace.instance.len());
+    let options = ReadOptions::default().with_part(Some("cuda:1".to_owned()));
+    let error =
+        read_trace(STREAMS, stored_file(STREAMS).expect("embedded"), &options).expect_err("no such part");
+    assert!(error.reason().contains("no part `cuda:1` in it; it has cuda:0"), "{error}");
+}
+
+#[test]
+fn a_profile_has_the_profilers_own_total() {
+    let imported = import_with(PROFILE, &ReadOptions::default());
+    assert_eq!(told(&imported), [""; 0]);
+    let part = only_part(imported);
+    assert_eq!((part.name.as_str(), part.trace.instance.len()), ("cpu", 17));
+    assert_eq!(part.trace.instance.load().bytes.get(), 95_248);
+    assert_eq!(part.framework.expect("PyTorch").allocated_peak.map(|bytes| bytes.get()), Some(95_248));
+    let first = &part.trace.labels.buffers[0];
+    assert_eq!(first.op.as_deref(), Some("aten::addmm"));
+}
+
+#[test]
+fn recordings_are_traces_wherever_traces_are_read() {
+    for (file, load) in [(LATE, 5_762_142_352_u64), (STREAMS, 60_882_560), (PROFILE, 95_248)] {
+        let bytes = stored_file(file).expect("embedded");
+        let trace = read_trace(file, bytes, &ReadOptions::default()).expect("valid");
+        assert_eq!(trace.instance.load().bytes.get(), load, "{file}");
+        assert_eq!(trace.notices.is_empty(), file != LATE, "{file}: {:?}", trace.notices);
+        let again = read_trace("again.csv", &write_trace(&trace), &ReadOptions::default()).expect("valid");
+        assert_eq!(again.instance, trace.instance, "{file}");
+        for (old, new) in trace.labels.buffers.iter().zip(&again.labels.buffers) {
+            assert_eq!((&old.name, &old.category, &old.op), (&new.name, &new.category, &new.op), "{file}");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_rounded_where_an_alignment_is_asked_for() {
+    let options = ReadOptions::default().with_alignment(planlab_dsa::Alignment::new(512));
+    let part = only_part(import_with(EARLY, &options));
+    assert_eq!(part.trace.instance.load().bytes.get(), 5_762_142_352 + 42_864);
+    let waste = Waste::of(&part.trace, &part.framework.expect("PyTorch")).expect("segments");
+    assert_eq!(waste.parts(waste.live)[0], (Cause::Rounding, 0));
+}
+
+/// A pickle of a device's history with these events, each `(action, address, size)`.
+fn snapshot(events: &[(&str, u64, u64)]) -> Vec<u8> {
+    let mut bytes = b"\x80\x04}(".to_vec();
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        bytes.extend([0x8c, u8::try_from(text.len()).expect("short")]);
+        bytes.extend(text.as_bytes());
+    };
+    let whole = |bytes: &mut Vec<u8>, number: u64| {
+        bytes.extend([0x8a, 9]);
+        bytes.extend(number.to_le_bytes());
+        bytes.push(0);
+    };
+    text(&mut bytes, "device_traces");
+    bytes.extend(b"](](");
+    for (action, address, size) in events {
+        bytes.extend(b"}(");
+        text(&mut bytes, "action");
+        text(&mut bytes, action);
+        text(&mut bytes, "addr");
+        whole(&mut bytes, *address);
+        text(&mut bytes, "size");
+        whole(&mut bytes, *size);
+        bytes.push(b'u');
+    }
+    bytes.extend(b"eeu.");
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Imported, String> {
+    let imported = import::import("s.pickle", bytes, None, &ReadOptions::default());
+    imported.map(|imported| imported.expect("a pickle is recognised")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_free_that_was_only_requested_ends_no_life() {
+    let events =
+        [("alloc", 8, 100), ("free_requested", 8, 100), ("alloc", 512, 50), ("free_completed", 8, 100)];
+    let part = only_part(read(&snapshot(&events)).expect("valid"));
+    let lives: Vec<(u32, u32)> =
+        part.trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+    assert_eq!(lives, [(1, 4), (3, 5)]);
+    assert_eq!(part.trace.instance.load().bytes.get(), 150);
+}
+
+#[test]
+fn a_history_that_wrapped_says_so() {
+    let mut events = vec![("free_completed", 8, 100)];
+    events.extend((0..999).map(|number| ("alloc", 512 * number + 512, 4)));
+    let imported = read(&snapshot(&events)).expect("valid");
+    let told = told(&imported);
+    assert!(
+        told[0].starts_with("1000 events of history: frees are completed in it that were requested before")
+    );
+    assert!(told[1].starts_with("1 buffers from before the recording that it frees (100 bytes)"), "{told:?}");
+    events[0] = ("free_requested", 8, 100);
+    events[999] = ("free_completed", 8, 100);
+    let told = read(&snapshot(&events)).expect("valid").dropped;
+    assert!(told[0].to_string().contains("it looks full (max_entries)"), "{told:?}");
+}
+
+#[test]
+fn bad_snapshots_are_refused_with_their_byte() {
+    let wrong = |bytes: &[u8], reason: &str| {
+        let error = read(bytes).expect_err("refused");
+        assert!(error.contains(reason), "{error}");
+        assert!(error.starts_with("s.pickle: byte "), "{error}");
+    };
+    wrong(b"\x80\x04cposix\nsystem\n\x8c\x04true\x85R.", "byte 2: the opcode GLOBAL is refused");
+    wrong(b"\x80\x04}.", "neither device_traces nor segments");
+    wrong(b"\x80\x04N.", "a snapshot is a dict, this is a value of type None");
+    wrong(b"\x80\x04}\x8c\x0ddevice_tracesNs.", "`device_traces` is a value of type None");
+    wrong(b"\x80\x04}\x94(\x8c\x0ddevice_traces]\x94h\x01au.", "device_traces[0][0] is a value of type list");
+    wrong(&snapshot(&[]), "there is no buffer in it");
+    wrong(&snapshot(&[("alloc", 8, 1)])[..60], "the pickle ends");
+    let mut nested = b"\x80\x04".to_vec();
+    nested.extend(vec![b']'; 1_000_000]);
+    nested.extend(vec![b'a'; 999_999]);
+    nested.push(b'.');
+    wrong(&nested, "a snapshot is a dict, this is a value of type list");
+    nested.truncate(1_000_000);
+    wrong(&nested, "the pickle ends without STOP");
+    // Nested as an event, where the reader looks inside.
+    let mut deep = b"\x80\x04}\x8c\x0ddevice_traces".to_vec();
+    deep.extend(vec![b']'; 1_000_000]);
+    deep.extend(vec![b'a'; 999_999]);
+    deep.extend(b"s.");
+    wrong(&deep, "device_traces[0][0] is a value of type list");
+}
+
+#[test]
+fn sums_past_64_bits_are_refused() {
+    let error = read(&snapshot(&[("alloc", 8, u64::MAX), ("alloc", 16, 1)])).expect_err("refused");
+    assert!(error.contains("2^64") || error.contains("64 bits") || error.contains("overflow"), "{error}");
+}
+
+#[test]
+fn a_shared_event_is_read_as_often_as_it_is_there() {
+    // The same dict twice in the history: an allocation at an address in use.
+    let mut bytes = b"\x80\x04}(\x8c\x0ddevice_traces](](".to_vec();
+    bytes.extend(b"}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x08\x8c\x04sizeK\x07uh\x00eeu.");
+    let imported = read(&bytes).expect("valid");
+    assert!(
+        told(&imported)[0]
+            .starts_with("1 buffers without a free, whose address was given out again (7 bytes)")
+    );
+    let lives: Vec<(u32, u32)> =
+        only_part(imported).trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+    assert_eq!(lives, [(1, 2), (2, 3)]);
+}
