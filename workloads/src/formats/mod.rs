@@ -44,7 +44,7 @@ pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
-pub use text::{check_input, read_document};
+pub use text::{check_input, read_bytes, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.

@@ -91,10 +91,10 @@ pub(super) mod wire {
     pub(in super::super) fn varint(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value > 0x7F {
-            bytes.push((value & 0x7F) as u8 | 0x80);
+            bytes.push(u8::try_from(value & 0x7F).expect("seven bits") | 0x80);
             value >>= 7;
         }
-        bytes.push(value as u8);
+        bytes.push(u8::try_from(value).expect("seven bits"));
         bytes
     }
 }
