@@ -128,11 +128,6 @@ impl<'b> Vector<'b> {
         self.len
     }
 
-    /// The byte of the first element.
-    pub(super) const fn at(self) -> usize {
-        self.at
-    }
-
     /// The elements of a vector of bytes.
     pub(super) fn bytes(self) -> &'b [u8] {
         self.bytes.get(self.at..self.at + self.len).unwrap_or_default()

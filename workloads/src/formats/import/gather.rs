@@ -72,7 +72,7 @@ impl<'f> Gather<'f> {
 
     /// Sets metadata.
     pub(super) fn meta(&mut self, key: &str, value: impl Into<String>) {
-        self.draft.meta(key, value);
+        self.draft.meta(key, plain(&value.into()));
     }
 
     /// Aligns offsets, and rounds sizes up, to so many bytes. The line is where the file says so.
@@ -91,11 +91,11 @@ impl<'f> Gather<'f> {
             self.without_life.add(found.size);
             return None;
         }
-        let name = self.name(found.name);
+        let name = self.name(plain(&found.name));
         let label = Label {
             name: name.clone(),
             category: found.category.map(str::to_owned),
-            op: found.op,
+            op: found.op.map(|op| plain(&op)),
             row: found.row,
             ..Label::default()
         };
@@ -153,6 +153,15 @@ impl<'f> Gather<'f> {
         }
         let trace = self.draft.finish()?;
         Ok(Part { name: name.into(), trace, framework: Some(framework) })
+    }
+}
+
+/// A text that a line of the trace can hold, and that is not empty.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match text.trim() {
+        "" => "unnamed".to_owned(),
+        text => text.to_owned(),
     }
 }
 
