@@ -176,6 +176,9 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
     let options = source.options()?;
     match &source.origin {
         Origin::Workload => {
+            if let Some(part) = &source.part {
+                return Err(Failure::usage(format!("{} is one trace, and has no part `{part}`", source.name)));
+            }
             let trace = Catalog::new(source.corpus.clone()).with_limits(limits()).load(&source.name)?;
             match source.align {
                 // The catalog reads its own files: go through the text to round sizes as a file would.

@@ -37,6 +37,9 @@ pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> R
     if let Some(reader) = import::recognise(input.start()) {
         return import::read_one(reader, file, input, options);
     }
+    if let Some(part) = &options.part {
+        return Err(FormatError::new(file, 1, format!("it holds one trace, and no part `{}`", excerpt(part))));
+    }
     read_own(file, input, options)
 }
 

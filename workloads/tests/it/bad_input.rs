@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use planlab_dsa::{Alignment, Offset, Plan, Step};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_lines, compress, read_document, read_trace, read_trace_from,
+    InputLimits, PlanFile, check_input, compress, read_document, read_trace, read_trace_from,
     write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::{Dialect, FormatError, ReadOptions, Trace};
@@ -287,7 +287,7 @@ fn what_has_no_end_is_refused_by_its_limit() {
     let plan = PlanFile::read("p.csv", zeros(), InputLimits::default()).map(|_| ()).expect_err("a limit");
     assert_eq!(plan.reason(), of_line);
     assert_eq!(
-        check_lines("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit").reason(),
+        check_input("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit").reason(),
         of_line
     );
     let document = read_document("c.json", zeros(), InputLimits::default()).expect_err("a limit");

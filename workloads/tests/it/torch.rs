@@ -109,7 +109,7 @@ fn a_profile_has_the_profilers_own_total() {
     let imported = import_with(PROFILE, &ReadOptions::default());
     assert_eq!(told(&imported), [""; 0]);
     let part = only_part(imported);
-    assert_eq!((part.name.as_str(), part.trace.instance.len()), ("cpu", 17));
+    assert_eq!((part.name.as_str(), part.trace.instance.len()), ("cpu", 13));
     assert_eq!(part.trace.instance.load().bytes.get(), 95_248);
     assert_eq!(part.framework.expect("PyTorch").allocated_peak.map(|bytes| bytes.get()), Some(95_248));
     let first = &part.trace.labels.buffers[0];

@@ -309,7 +309,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
     fn final_blocks(&mut self, end: u64) -> Result<(), FormatError> {
         let snapshot = self.snapshot;
         let heap = snapshot.heap;
-        let names = ["address", "size", "requested_size", "state", "frames", "history"];
+        let names = ["address", "size", "requested_size", "state", "frames"];
         let mut fields = Fields::new(heap, names);
         for (number, segment) in snapshot.segments.iter().enumerate() {
             if segment.device != self.device {
@@ -322,7 +322,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 let Some(record) = fields.of(heap, block) else {
                     return Err(snapshot.no_dict(&place(), block));
                 };
-                let [address, size, requested, state, frames, _] = record.values;
+                let [address, size, requested, state, frames] = record.values;
                 let numbers = Numbers { snapshot, byte: record.byte, place: &place };
                 let size = numbers.needed(size, "size")?;
                 // Old files have no addresses: blocks follow each other.
