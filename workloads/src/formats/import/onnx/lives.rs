@@ -108,7 +108,7 @@ impl<'g> Lives<'g> {
                 Some(Place::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
-                    let (op, name) = (&node.op_type, super::shown(name));
+                    let (op, name) = (super::shown(&node.op_type), super::shown(name));
                     return Err(format!("node {number} ({op}) reads `{name}`, which nothing before it makes"));
                 }
             }

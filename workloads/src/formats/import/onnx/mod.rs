@@ -118,6 +118,16 @@ fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     dropped
 }
 
+/// A reason that may quote shapes of any length, for a message.
+fn brief(reason: &str) -> String {
+    const MOST: usize = 200;
+    let mut brief: String = reason.chars().filter(|letter| !letter.is_control()).take(MOST).collect();
+    if brief.len() < reason.len() {
+        brief.push_str("...");
+    }
+    brief
+}
+
 /// A name of the file, for a message.
 fn shown(name: &str) -> String {
     excerpt(name)

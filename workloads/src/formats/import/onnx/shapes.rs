@@ -118,8 +118,8 @@ fn unknown_error(nodes: &[Node], unknown: &[(usize, &String, Option<String>)]) -
         0 => String::new(),
         more => format!(" and {more} more values"),
     };
-    let op = &nodes[*number].op_type;
-    let reason = reason.as_deref().unwrap_or("the rule has fewer outputs");
+    let op = super::shown(&nodes[*number].op_type);
+    let reason = super::brief(reason.as_deref().unwrap_or("the rule has fewer outputs"));
     Err(format!(
         "no shape is known of `{}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes writes shapes \
          into the file",
