@@ -107,6 +107,10 @@ fn origin(file: &str) -> Result<&'static str, String> {
         ),
         ("schedules/PIPEDREAM", "the licence of schedules/pd_*"),
         ("schedules/", "a graph of MXNet 0.11 with the memory total that MXNet itself prints for it"),
+        (
+            "samples/ggml",
+            "the log of ggml's allocator (llama.cpp) for two layers like Llama's at 64, 1 and 64 tokens",
+        ),
         ("samples/jax", "an XLA dump of a small net"),
         ("samples/mlp_cpu", "a Chrome trace of torch.profiler with memory events"),
         ("samples/resnet50", "torch.cuda.memory._snapshot of a ResNet-50 run, early or late recording"),

@@ -36,7 +36,7 @@ pub(super) struct Vector<'b> {
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
     let array = bytes.get(at..).and_then(|rest| rest.first_chunk::<N>());
-    array.copied().ok_or_else(|| Broken::new(at, "the file ends before a value does"))
+    array.copied().ok_or_else(|| Broken::new(at.min(bytes.len()), "the file ends before a value does"))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Broken> {

@@ -9,6 +9,7 @@ use planlab_workloads::formats::import::{self, Imported, Part};
 use planlab_workloads::formats::{FormatError, ReadOptions, read_trace, write_trace};
 use planlab_workloads::recorded::stored_file;
 
+const GGML: &str = "samples/ggml_two_layers.log.zst";
 const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
 const ASSIGNMENT: &str = "samples/jax_mlp-buffer-assignment.txt";
 const LIVE_RANGE: &str = "samples/jax_mlp-live-range.txt";
@@ -244,6 +245,25 @@ fn messages_that_lie_in_each_other_without_end_are_refused() {
     model.extend(deep);
     let error = import("m.onnx", &model).expect_err("deep");
     assert!(error.byte().is_some() && error.reason().contains("recursion limit"), "{error}");
+}
+
+/// ggml itself had buffers of 573696 and 7744 bytes for these graphs; it keeps the larger for the third.
+#[test]
+fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
+    let imported = import(GGML, &sample(GGML)).expect("valid");
+    let figures = imported.parts.iter().map(|part| {
+        let instance = &part.trace.instance;
+        let own = part.own_plan().expect("every buffer is placed");
+        let handed_over = own.in_place.len();
+        assert_eq!(instance.in_place().len(), handed_over);
+        let height = instance.verify(own).expect("it is a plan").height().get();
+        (part.name.as_str(), instance.len(), handed_over, height, instance.relaxed_load().bytes.get())
+    });
+    assert_eq!(figures.collect::<Vec<_>>(), [
+        ("graph-0", 50, 16, 573_696, 508_160),
+        ("graph-1", 50, 16, 7_744, 7_744),
+        ("graph-2", 50, 16, 573_696, 508_160),
+    ]);
 }
 
 /// A folder of the corpus of external instances; says so where there is none.

@@ -27,8 +27,15 @@ pub(super) const READER: Reader =
 /// What only a line of the allocator has.
 const ALLOCATED: &str = " bytes) - block ";
 
+/// A line of the allocator, which is no comment and no row of a CSV that quotes one.
 fn looks_like(start: &[u8]) -> bool {
-    start.windows(ALLOCATED.len()).any(|window| window == ALLOCATED.as_bytes())
+    let has = |part: &[u8], what: &str| part.windows(what.len()).any(|window| window == what.as_bytes());
+    let is_ours = |line: &[u8]| {
+        // Rows have commas, which comes to little to look at.
+        let first = line.split(|&byte| byte == b',').next().unwrap_or_default();
+        !first.starts_with(b"#") && !first.starts_with(b"\"") && has(first, "alloc: allocating ") && has(line, ALLOCATED)
+    };
+    start.split(|&byte| byte == b'\n').any(|line| is_ours(line.trim_ascii_start()))
 }
 
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
@@ -340,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_view_hands_on_the_place_of_its_owner() {
-        let log = "x: allocating a (64 bytes) - block 0, offset 0, chunk 0\nexec: RELU (a) <= w\n\
+        let log = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\nexec: RELU (a) <= w\n\
                    reusing view parent a (view) (a) for b for all\nexec: ADD (b for all) <= a (view)\n";
         let imported = read_log(log).expect("valid");
         let names: Vec<&str> =
@@ -350,7 +357,7 @@ mod tests {
 
     #[test]
     fn errors_have_their_line() {
-        let alloc = "x: allocating a (64 bytes) - block 0, offset 0, chunk 0\n";
+        let alloc = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\n";
         let error = |text: &str| read_log(&format!("{alloc}{text}")).expect_err("bad").to_string();
         assert!(error("").contains("there is no line `exec:`"));
         let free = "g: freeing b at {chunk=0, offset=0} (64 bytes) - n_free_blocks = 1\n";
