@@ -177,7 +177,10 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
     match &source.origin {
         Origin::Workload => {
             if let Some(part) = &source.part {
-                return Err(Failure::usage(format!("{} is one trace, and has no part `{part}`", source.name)));
+                return Err(Failure::usage(format!(
+                    "{} is one trace, and has no part `{part}`",
+                    source.name
+                )));
             }
             let trace = Catalog::new(source.corpus.clone()).with_limits(limits()).load(&source.name)?;
             match source.align {

@@ -10,7 +10,7 @@ const TRACE: &str = "id,lower,upper,size\na,0,2,64\nb,1,3,32\n";
 fn error(folder: &std::path::Path, arguments: &[&str], code: i32) -> Value {
     let found = json(folder, arguments, code);
     let keys: Vec<&str> = found.as_object().expect("an object").keys().map(String::as_str).collect();
-    assert_eq!(keys, ["error", "exit_code", "file", "line", "version"], "{found}");
+    assert_eq!(keys, ["byte", "error", "exit_code", "file", "line", "version"], "{found}");
     assert_eq!((&found["version"], &found["exit_code"]), (&1.into(), &code.into()), "{found}");
     assert!(found["error"].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{found}");
     found

@@ -6,7 +6,8 @@ use tempfile::tempdir;
 
 const VERBS: [&str; 22] = [
     "list", "bench", "plan", "compare", "verify", "bound", "simulate", "replay", "generate", "import",
-    "export", "explain", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph", "sweep",
+    "export", "explain", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph",
+    "sweep",
 ];
 
 const TRACE: &str =

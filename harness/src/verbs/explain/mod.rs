@@ -112,7 +112,8 @@ impl Planning<'_> {
     fn best(&self, trace: &Trace, capacity: Option<u64>) -> Result<Best, Failure> {
         let path = self.scratch.join(if capacity.is_some() { "failed.csv" } else { "explained.csv" });
         std::fs::write(&path, write_trace(trace))?;
-        let source = source_file(self.name, path);
+        // The copy is not compressed, whatever the file is.
+        let source = source_file(self.name.strip_suffix(".zst").unwrap_or(self.name), path);
         let cell = Cell { target: capacity, ..Cell::of(&source, &self.args.planner, &self.args.limits) };
         let digest = trace.instance.digest();
         let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };

@@ -185,12 +185,12 @@ fn difference(explained: &Explained<'_>) -> Vec<String> {
 
 fn reason(cause: Cause) -> &'static str {
     match cause {
-        Cause::Rounding => "rounding: buffers take whole blocks of 512 bytes",
+        Cause::Rounding => "rounding: buffers take whole blocks (in PyTorch of 512 bytes)",
         Cause::PartlyUsed => "free space between the buffers of segments that are partly used",
-        Cause::OtherStreams => "the same in segments of other streams, which this stream may not use",
+        Cause::OtherStreams => "free space in segments of other streams, which this stream may not use",
         Cause::Cached => "cache: segments that hold no buffer",
         Cause::Unknown => "free or cached; the file does not say which segments there were",
-        Cause::Order => "bytes in use at this step, less the height of the plan",
+        Cause::Order => "order: what is in use at this step, less the height of the plan",
     }
 }
 

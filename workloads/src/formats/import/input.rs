@@ -55,6 +55,7 @@ impl<'r> Input<'r> {
     }
 
     /// Its lines one after the other.
+    #[allow(dead_code, reason = "for formats of lines")]
     pub(in super::super) fn lines(self) -> Lines<'r> {
         Lines::of(&self.file, self.unpacked, self.limits)
     }

@@ -4,7 +4,7 @@
 //! slab. A dict has a shape, the sequence of its keys, and only its values in the slab, since the dicts of a recording
 //! have all the same keys. Short texts that are equal are one.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -321,9 +321,7 @@ impl Heap {
 }
 
 fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = FxBuildHasher.build_hasher();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+    FxBuildHasher.hash_one(bytes)
 }
 
 /// The values of a dict that were asked for.

@@ -385,7 +385,11 @@ mod tests {
         let items = heap.items(root).expect("a list");
         assert_eq!((items.len(), items[0]), (2, items[1]));
         assert_eq!(
-            heap.items(items[0]).expect("a list").iter().map(|&item| heap.integer(item)).sum::<Option<i128>>(),
+            heap.items(items[0])
+                .expect("a list")
+                .iter()
+                .map(|&item| heap.integer(item))
+                .sum::<Option<i128>>(),
             Some(7)
         );
     }

@@ -196,9 +196,10 @@ mod tests {
         Life { address, size, end, ..Life::default() }
     }
 
-    fn shown(
-        (lives, dropped): &(Vec<Life>, Vec<Dropped>),
-    ) -> (Vec<(u64, u64, u64)>, Vec<(u64, Option<u64>)>) {
+    /// Start, end and size of lives; number and bytes of what was dropped.
+    type Shown = (Vec<(u64, u64, u64)>, Vec<(u64, Option<u64>)>);
+
+    fn shown((lives, dropped): &(Vec<Life>, Vec<Dropped>)) -> Shown {
         (
             lives.iter().map(|life| (life.start, life.end, life.size)).collect(),
             dropped.iter().map(|dropped| (dropped.count, dropped.bytes)).collect(),
