@@ -97,7 +97,7 @@ const ALIGNMENT: usize = 64;
 
 fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     if model.get(4..8) != Some(b"TFL3") {
-        return Err(Broken::new(4, "there is no identifier TFL3"));
+        return Err(Broken::new(model.len().min(4), "there is no identifier TFL3"));
     }
     let root = Table::root(model)?;
     let buffers = root.vector(BUFFERS_FIELD, 4)?;

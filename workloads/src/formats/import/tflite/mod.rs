@@ -32,7 +32,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let bytes = input.bytes()?;
     let broken = |Broken { at, reason }| FormatError::at_byte(&file, at, reason);
     if !looks_like(&bytes) {
-        return Err(broken(Broken::new(4, "there is no identifier TFL3")));
+        return Err(broken(Broken::new(bytes.len().min(4), "there is no identifier TFL3")));
     }
     let model = Model::of(&bytes).map_err(broken)?;
     let mut imported = Imported::default();
