@@ -2,7 +2,8 @@
 // of `planlab-workloads` with the seeds in `corpus/`.
 
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
+    write_trace,
 };
 use planlab_workloads::waste::Waste;
 use planlab_workloads::{Dialect, ReadOptions};
@@ -103,8 +104,9 @@ pub(crate) fn check_tflite(bytes: &[u8]) {
     let read = |bytes: &[u8]| import::import("input", bytes, None, &ReadOptions::default()).ok().flatten();
     let Some(before) = read(bytes) else { return };
     let after = read(&planned).expect("what was a model still is");
-    let instances =
-        |read: &import::Imported| read.parts.iter().map(|part| part.trace.instance.clone()).collect::<Vec<_>>();
+    let instances = |read: &import::Imported| {
+        read.parts.iter().map(|part| part.trace.instance.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(instances(&before), instances(&after));
 }
 

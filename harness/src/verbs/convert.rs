@@ -70,9 +70,12 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
 /// Writes the framework's own placement as a plan, and says what is in it.
 fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failure> {
     let name = part.framework.as_ref().map_or("the file", |framework| framework.name);
-    let plan = part.own_plan().ok_or_else(|| Failure::usage(format!("{name} does not say where it put every buffer")))?;
+    let plan = part
+        .own_plan()
+        .ok_or_else(|| Failure::usage(format!("{name} does not say where it put every buffer")))?;
     let bytes = write_plan(&part.trace, &plan);
-    let refuse = |violation| Failure::new(Exit::Invalid, format!("{name}'s own placement is no plan: {violation}"));
+    let refuse =
+        |violation| Failure::new(Exit::Invalid, format!("{name}'s own placement is no plan: {violation}"));
     let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
     target.write(&bytes)?;
     note(&format!("{path}: {name}'s own placement, height {height}"));

@@ -19,7 +19,10 @@ fn xlas_own_offsets_are_a_plan_beside_the_trace() {
     let dump = sample("jax_mlp.hlo.pb.zst");
     let told = json(folder.path(), &["import", &dump, "-o", "t.csv", "--plan", "own.csv"], 0);
     assert_eq!((told["buffers"].as_u64(), told["part"].as_str()), (Some(22), Some("heap-0")));
-    assert_eq!((told["framework"]["name"].as_str(), told["plan"]["height"].as_u64()), (Some("XLA"), Some(39_796_736)));
+    assert_eq!(
+        (told["framework"]["name"].as_str(), told["plan"]["height"].as_u64()),
+        (Some("XLA"), Some(39_796_736))
+    );
     let verified = json(folder.path(), &["verify", "t.csv", "own.csv"], 0);
     assert_eq!((verified["valid"].as_bool(), verified["height"].as_u64()), (Some(true), Some(39_796_736)));
     // The format can be said, and the file is a trace wherever one is asked for.
@@ -31,10 +34,12 @@ fn xlas_own_offsets_are_a_plan_beside_the_trace() {
 #[test]
 fn xlas_two_texts_come_through_a_pipe() {
     let folder = tempdir().expect("a folder");
-    let texts = ["jax_mlp-buffer-assignment.txt", "jax_mlp-live-range.txt"].map(|name| fs::read(sample(name)));
+    let texts =
+        ["jax_mlp-buffer-assignment.txt", "jax_mlp-live-range.txt"].map(|name| fs::read(sample(name)));
     let joined = texts.map(|text| text.expect("readable")).concat();
     let mut command = crate::common::planlab(folder.path());
-    let output = command.args(["import", "-", "-o", "t.csv", "--json"]).write_stdin(joined).output().expect("it runs");
+    let output =
+        command.args(["import", "-", "-o", "t.csv", "--json"]).write_stdin(joined).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let (_, told) = run(folder.path(), &["import", &sample("jax_mlp-live-range.txt")], 2);
     assert!(told.contains("it does not say how large values are; join XLA's two texts"), "{told}");
@@ -86,11 +91,21 @@ fn a_plan_leaves_in_every_form() {
     assert_eq!((words.len(), &words[..12]), (24, &[1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0][..]));
     let header = fs::read_to_string(at("c-header")).expect("written");
     assert!(header.contains("#define PLANLAB_ARENA_SIZE 96u"), "{header}");
-    assert!(fs::read_to_string(at("requests")).expect("written").starts_with("# planlab: requests\n# height: 96\n"));
-    for (format, code) in [("plan-json", 2), ("tflite-micro", 2), ("c-header", 2), ("requests", 2), ("perfetto", 0)] {
+    assert!(
+        fs::read_to_string(at("requests"))
+            .expect("written")
+            .starts_with("# planlab: requests\n# height: 96\n")
+    );
+    for (format, code) in
+        [("plan-json", 2), ("tflite-micro", 2), ("c-header", 2), ("requests", 2), ("perfetto", 0)]
+    {
         run(folder.path(), &["export", format, "t.csv", "-o", "alone"], code);
     }
-    write(folder.path(), "bad.csv", "# planlab: plan\nid,lower,upper,size,offset\na,0,3,64,0\nb,1,4,32,0\nc,3,5,48,0\n");
+    write(
+        folder.path(),
+        "bad.csv",
+        "# planlab: plan\nid,lower,upper,size,offset\na,0,3,64,0\nb,1,4,32,0\nc,3,5,48,0\n",
+    );
     run(folder.path(), &["export", "c-header", "t.csv", "bad.csv", "-o", "bad.h"], 4);
     assert!(!at("bad.h").exists());
 }

@@ -112,7 +112,10 @@ impl<'b> Table<'b> {
         let len = u32_at(self.bytes, start)? as usize;
         let room = (self.bytes.len() - start - 4) / width;
         if len > room {
-            return Err(Broken::new(start, format!("a vector of {len} elements, but there is room for {room}")));
+            return Err(Broken::new(
+                start,
+                format!("a vector of {len} elements, but there is room for {room}"),
+            ));
         }
         Ok(Vector { bytes: self.bytes, at: start + 4, len })
     }

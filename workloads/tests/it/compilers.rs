@@ -92,9 +92,8 @@ fn xlas_texts_give_the_trace_of_its_dump() {
     let rows = |part: &Part| {
         let places = part.framework.as_ref().expect("XLA").placement.clone();
         let buffers = part.trace.instance.buffers().iter().zip(&part.trace.labels.buffers).zip(places);
-        let mut rows: Vec<(String, u64, Option<u64>)> = buffers
-            .map(|((buffer, label), place)| (label.name.clone(), buffer.size.get(), place))
-            .collect();
+        let mut rows: Vec<(String, u64, Option<u64>)> =
+            buffers.map(|((buffer, label), place)| (label.name.clone(), buffer.size.get(), place)).collect();
         rows.sort();
         rows
     };
@@ -121,7 +120,10 @@ fn squeezenets_activations_are_those_of_an_independent_count() {
     let imported = import(SQUEEZENET, &sample(SQUEEZENET)).expect("valid");
     let part = only_part(&imported);
     let instance = &part.trace.instance;
-    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (65, 48_385_504, 9_124_608));
+    assert_eq!(
+        (instance.len(), instance.total().get(), instance.load().bytes.get()),
+        (65, 48_385_504, 9_124_608)
+    );
     let weights = (35, "inputs that are read as weights only", 4_985_120);
     assert!(dropped(&imported).contains(&weights), "{:?}", dropped(&imported));
     // Seventeen biases that are another's, and the Flatten.
@@ -177,7 +179,10 @@ fn dynamic_dimensions_are_named_and_can_be_given() {
         refused(&[]),
         "m.onnx:1: dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"
     );
-    assert_eq!(refused(&[("batch", 3)]), "m.onnx:1: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'");
+    assert_eq!(
+        refused(&[("batch", 3)]),
+        "m.onnx:1: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"
+    );
     assert_eq!(
         refused(&[("bach", 3)]),
         "m.onnx:1: there is no dimension `bach` in it; it has `batch`, `x[2]`"
@@ -259,14 +264,18 @@ fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
         let height = instance.verify(own).expect("it is a plan").height().get();
         (part.name.as_str(), instance.len(), handed_over, height, instance.relaxed_load().bytes.get())
     });
-    assert_eq!(figures.collect::<Vec<_>>(), [
-        ("graph-0", 50, 16, 573_696, 508_160),
-        ("graph-1", 50, 16, 7_744, 7_744),
-        ("graph-2", 50, 16, 573_696, 508_160),
-    ]);
+    assert_eq!(
+        figures.collect::<Vec<_>>(),
+        [
+            ("graph-0", 50, 16, 573_696, 508_160),
+            ("graph-1", 50, 16, 7_744, 7_744),
+            ("graph-2", 50, 16, 573_696, 508_160),
+        ]
+    );
 }
 
 /// A folder of the corpus of external instances; says so where there is none.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn corpus(folder: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PLANLAB_CORPUS").map(|root| PathBuf::from(root).join(folder));
     let there = path.filter(|path| path.is_dir());
@@ -283,8 +292,10 @@ fn glows_nets_have_the_totals_that_glow_needs() {
     let imported = import("glow.txt", &bytes).expect("valid");
     assert_eq!(imported.parts.len(), 79);
     for part in &imported.parts {
-        let total = part.framework.as_ref().and_then(|framework| framework.reserved_peak).expect("a total").get();
-        let ratio: f64 = part.trace.labels.meta("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
+        let total =
+            part.framework.as_ref().and_then(|framework| framework.reserved_peak).expect("a total").get();
+        let ratio: f64 =
+            part.trace.labels.meta("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
         let load = part.trace.instance.load().bytes.get();
         // Glow's total is that of a plan, whose efficiency is at least the ratio.
         assert!(load <= total, "{}: load {load}, total {total}", part.name);

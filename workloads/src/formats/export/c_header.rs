@@ -29,7 +29,8 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let prefix = identifier(prefix).to_ascii_uppercase();
     let mut names = Names::default();
     let mut out = String::with_capacity(96 * buffers.len() + 1024);
-    let workload = trace.labels.meta("workload").map_or(String::new(), |name| format!(" of {}", comment(name)));
+    let workload =
+        trace.labels.meta("workload").map_or(String::new(), |name| format!(" of {}", comment(name)));
     line(&mut out, format_args!("/* Offsets{workload}, made by `planlab export c-header`. */"));
     line(&mut out, format_args!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n"));
     line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
@@ -41,13 +42,18 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
         let about = comment(&label.name);
         line(
             &mut out,
-            format_args!("#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}) */"),
+            format_args!(
+                "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}) */"
+            ),
         );
     }
     let mut table = |name: &str, values: &mut dyn Iterator<Item = u64>| {
         // C knows no array of no elements.
         let count = buffers.len().max(1);
-        line(&mut out, format_args!("\nstatic const {kind} {}_{name}[{count}] = {{", prefix.to_ascii_lowercase()));
+        line(
+            &mut out,
+            format_args!("\nstatic const {kind} {}_{name}[{count}] = {{", prefix.to_ascii_lowercase()),
+        );
         let mut none = true;
         for value in values {
             line(&mut out, format_args!("    {value}{ending},"));

@@ -165,7 +165,9 @@ mod tests {
 
     fn counters(events: &[Value], name: &str) -> Vec<(f64, u64)> {
         let of_name = events.iter().filter(|event| event["ph"] == "C" && event["name"] == name);
-        let point = |event: &Value| (event["ts"].as_f64().expect("a time"), event["args"]["bytes"].as_u64().expect("bytes"));
+        let point = |event: &Value| {
+            (event["ts"].as_f64().expect("a time"), event["args"]["bytes"].as_u64().expect("bytes"))
+        };
         of_name.map(point).collect()
     }
 
@@ -173,7 +175,10 @@ mod tests {
     fn counters_and_slices_say_what_the_plan_says() {
         let (trace, plan) = planned();
         let events = events(&write_perfetto(&trace, Some(&plan)));
-        assert_eq!(counters(&events, "load"), [(0.0, 64), (1.0, 96), (2.0, 144), (3.0, 80), (4.0, 48), (5.0, 0)]);
+        assert_eq!(
+            counters(&events, "load"),
+            [(0.0, 64), (1.0, 96), (2.0, 144), (3.0, 80), (4.0, 48), (5.0, 0)]
+        );
         assert_eq!(counters(&events, "height"), [(0.0, 96), (5.0, 96)]);
         assert_eq!(counters(&events, "highest end"), [(0.0, 64), (1.0, 96), (4.0, 48), (5.0, 0)]);
         let begins: Vec<&Value> = events.iter().filter(|event| event["ph"] == "b").collect();
@@ -181,7 +186,9 @@ mod tests {
         assert_eq!((&begins[1]["args"]["offset"], &begins[1]["name"]), (&64.into(), &"b, \"quoted\"".into()));
         // Whatever begins ends, later, under the same name and number.
         for begin in begins {
-            let ends = |event: &&Value| event["ph"] == "e" && event["id"] == begin["id"] && event["name"] == begin["name"];
+            let ends = |event: &&Value| {
+                event["ph"] == "e" && event["id"] == begin["id"] && event["name"] == begin["name"]
+            };
             let end = events.iter().find(ends).expect("it ends");
             assert!(end["ts"].as_f64() > begin["ts"].as_f64());
         }

@@ -56,7 +56,8 @@ fn rounds(sizes: &[u64]) -> Option<Rounds> {
     let recurs = z_function(&last_first);
     let whole = |&round: &usize| recurs[round] >= round;
     let covered = |round: usize| recurs[round] + round;
-    let round = (1..sizes.len()).filter(whole).min_by_key(|&round| (std::cmp::Reverse(covered(round)), round))?;
+    let round =
+        (1..sizes.len()).filter(whole).min_by_key(|&round| (std::cmp::Reverse(covered(round)), round))?;
     // A round in part at the front belongs to the prefix.
     let inside = covered(round) / round * round;
     (2 * inside >= sizes.len()).then(|| Rounds { prefix: sizes.len() - inside, round })
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn what_comes_before_the_rounds_is_the_prefix() {
-        let cases: [(&[u64], Option<(usize, usize)>); 7] = [
+        type Case = (&'static [u64], Option<(usize, usize)>);
+        let cases: [Case; 7] = [
             (&[9, 8, 1, 2, 3, 1, 2, 3, 1, 2, 3], Some((2, 3))),
             (&[1, 2, 1, 2], Some((0, 2))),
             (&[7, 7, 7], Some((0, 1))),

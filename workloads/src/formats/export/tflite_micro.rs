@@ -41,7 +41,8 @@ pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportE
         return Err(lacks(FORMAT, "which arena a buffer lies in"));
     }
     let offsets = plan.offsets.iter().map(|offset| i32::try_from(offset.get()));
-    let offsets = offsets.collect::<Result<Vec<i32>, _>>().map_err(|_| lacks(FORMAT, "an offset past 2^31 - 1"))?;
+    let offsets =
+        offsets.collect::<Result<Vec<i32>, _>>().map_err(|_| lacks(FORMAT, "an offset past 2^31 - 1"))?;
     let tensors = match trace.labels.meta(TENSORS_KEY) {
         Some(count) => of_tensors(trace, &offsets, count)?,
         None => offsets,
@@ -53,7 +54,8 @@ pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportE
 
 /// The offset of each tensor of a model.
 fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, ExportError> {
-    let no_tensor = |name: &str| lacks(FORMAT, format!("what tensor `{name}` is: `{TENSORS_KEY}` counts {count}"));
+    let no_tensor =
+        |name: &str| lacks(FORMAT, format!("what tensor `{name}` is: `{TENSORS_KEY}` counts {count}"));
     let count: usize = count.parse().map_err(|_| no_tensor("0"))?;
     if count > MOST_TENSORS {
         return Err(lacks(FORMAT, "so many tensors"));
@@ -66,7 +68,8 @@ fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, E
     }
     for pair in trace.labels.meta(VIEWS_KEY).unwrap_or_default().split_ascii_whitespace() {
         let numbers = pair.split_once('=');
-        let numbers = numbers.and_then(|(view, of)| Some((view.parse::<usize>().ok()?, of.parse::<usize>().ok()?)));
+        let numbers =
+            numbers.and_then(|(view, of)| Some((view.parse::<usize>().ok()?, of.parse::<usize>().ok()?)));
         let Some((view, of)) = numbers.filter(|&(view, of)| view < count && of < count) else {
             return Err(no_tensor(pair));
         };
@@ -105,7 +108,10 @@ fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     for buffer in buffers.tables() {
         let buffer = buffer?;
         if buffer.u64(1)? > 1 {
-            return Err(Broken::new(buffer.at(), "its data lie behind the flatbuffer, which cannot be moved"));
+            return Err(Broken::new(
+                buffer.at(),
+                "its data lie behind the flatbuffer, which cannot be moved",
+            ));
         }
         old_buffers.push(Target::Old(buffer.at()));
     }
@@ -117,7 +123,7 @@ fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
         }
     }
     let mut front = Front::default();
-    front.root(root, old_buffers, old_metadata, plan)?;
+    front.root(root, &old_buffers, &old_metadata, plan)?;
     front.finish(model)
 }
 
@@ -197,8 +203,8 @@ impl Front {
     fn root(
         &mut self,
         root: Table<'_>,
-        buffers: Vec<Target>,
-        metadata: Vec<Target>,
+        buffers: &[Target],
+        metadata: &[Target],
         plan: &[u8],
     ) -> Result<(), Broken> {
         self.word(0);
@@ -216,8 +222,8 @@ impl Front {
         let places = self.table(&fields);
         self.links.push((0, Target::New(places[usize::from(count)].unwrap_or_default())));
         let index = u32::try_from(buffers.len()).map_err(|_| Broken::new(0, "too many buffers"))?;
-        let (buffers_at, new_buffer) = self.vector(&buffers)?;
-        let (metadata_at, new_metadata) = self.vector(&metadata)?;
+        let (buffers_at, new_buffer) = self.vector(buffers)?;
+        let (metadata_at, new_metadata) = self.vector(metadata)?;
         for field in 1..count {
             let Some(place) = places[usize::from(field)] else { continue };
             let target = match field {
@@ -252,7 +258,8 @@ impl Front {
                 Target::Old(to) => front + to,
                 Target::New(to) => to,
             };
-            let far = u32::try_from(to - at).map_err(|_| Broken::new(0, "the model is too large for offsets"))?;
+            let far =
+                u32::try_from(to - at).map_err(|_| Broken::new(0, "the model is too large for offsets"))?;
             self.bytes[at..at + 4].copy_from_slice(&far.to_le_bytes());
         }
         self.bytes.extend(model);

@@ -91,7 +91,7 @@ impl<'f> Gather<'f> {
             self.without_life.add(found.size);
             return None;
         }
-        let name = self.name(plain(&found.name));
+        let name = self.name(&plain(&found.name));
         let label = Label {
             name: name.clone(),
             category: found.category.map(str::to_owned),
@@ -117,8 +117,8 @@ impl<'f> Gather<'f> {
     }
 
     /// A name that no buffer has yet.
-    fn name(&mut self, name: String) -> String {
-        let mut tried = name.clone();
+    fn name(&mut self, name: &str) -> String {
+        let mut tried = name.to_owned();
         loop {
             let times = self.times.entry(tried.clone()).or_default();
             *times += 1;
@@ -198,10 +198,13 @@ mod tests {
         assert_eq!(part.trace.instance.in_place().len(), 1);
         assert!(part.framework.expect("said").placement.is_empty());
         let told: Vec<String> = dropped.iter().map(ToString::to_string).collect();
-        assert_eq!(told, [
-            "1 buffers of no bytes: they need no place",
-            "1 buffers that are never live (7 bytes): they need no place",
-        ]);
+        assert_eq!(
+            told,
+            [
+                "1 buffers of no bytes: they need no place",
+                "1 buffers that are never live (7 bytes): they need no place",
+            ]
+        );
     }
 
     #[test]

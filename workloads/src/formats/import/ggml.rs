@@ -33,7 +33,10 @@ fn looks_like(start: &[u8]) -> bool {
     let is_ours = |line: &[u8]| {
         // Rows have commas, which comes to little to look at.
         let first = line.split(|&byte| byte == b',').next().unwrap_or_default();
-        !first.starts_with(b"#") && !first.starts_with(b"\"") && has(first, "alloc: allocating ") && has(line, ALLOCATED)
+        !first.starts_with(b"#")
+            && !first.starts_with(b"\"")
+            && has(first, "alloc: allocating ")
+            && has(line, ALLOCATED)
     };
     start.split(|&byte| byte == b'\n').any(|line| is_ours(line.trim_ascii_start()))
 }
@@ -70,14 +73,26 @@ struct Place {
 }
 
 /// What a line says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said<'l> {
-    Alloc { name: &'l str, size: u64, place: Place },
-    Free { name: &'l str, place: Place },
+    Alloc {
+        name: &'l str,
+        size: u64,
+        place: Place,
+    },
+    Free {
+        name: &'l str,
+        place: Place,
+    },
     /// `PARENT for NODE`, whose names may hold ` for ` themselves.
-    Reuse { parent_for_node: &'l str },
+    Reuse {
+        parent_for_node: &'l str,
+    },
     /// Bytes, and `PARENT for NODE`.
-    Shrink { extra: u64, parent_for_node: &'l str },
+    Shrink {
+        extra: u64,
+        parent_for_node: &'l str,
+    },
     Exec,
     /// The buffer is made anew.
     Anew,
@@ -226,11 +241,14 @@ impl Graph {
         let split = cuts.map(|(at, cut)| (&parent_for_node[..at], &parent_for_node[at + cut.len()..]));
         let owner = |shown: &str| {
             let is_owner = |name: &str| {
-                name == shown || shown.strip_suffix(')').is_some_and(|view| view.ends_with(&format!(" ({name}")))
+                name == shown
+                    || shown.strip_suffix(')').is_some_and(|view| view.ends_with(&format!(" ({name}")))
             };
             // Names come again; the last that is live is meant.
             let live = self.tensors.iter().enumerate().rev();
-            live.into_iter().find(|(_, tensor)| tensor.is_live && is_owner(&tensor.found.name)).map(|(at, _)| at)
+            live.into_iter()
+                .find(|(_, tensor)| tensor.is_live && is_owner(&tensor.found.name))
+                .map(|(at, _)| at)
         };
         let found = split.into_iter().find_map(|(shown, node)| Some((owner(shown)?, node)));
         let Some((parent, node)) = found else {
@@ -321,12 +339,10 @@ mod tests {
             .zip(&trace.labels.buffers)
             .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
             .collect();
-        assert_eq!(lives, [
-            ("x (input)", (0, 2), 64),
-            ("a", (0, 3), 96),
-            ("b", (1, 3), 32),
-            ("c", (2, 3), 64),
-        ]);
+        assert_eq!(
+            lives,
+            [("x (input)", (0, 2), 64), ("a", (0, 3), 96), ("b", (1, 3), 32), ("c", (2, 3), 64),]
+        );
         assert_eq!(trace.instance.in_place().len(), 1);
         let framework = imported.parts[0].framework.as_ref().expect("ggml");
         assert_eq!(framework.placement, [Some(0), Some(64), Some(160), Some(64)]);
@@ -363,6 +379,9 @@ mod tests {
         let free = "g: freeing b at {chunk=0, offset=0} (64 bytes) - n_free_blocks = 1\n";
         assert!(error(free).starts_with("debug.log:2: `b` is freed at 0, where it is not"));
         assert_eq!(error("reusing parent z for b\n"), "debug.log:2: `z for b`: the parent is not live");
-        assert!(error("freeing extra 4 bytes from parent a for b\n").starts_with("debug.log:2: bytes of a parent"));
+        assert!(
+            error("freeing extra 4 bytes from parent a for b\n")
+                .starts_with("debug.log:2: bytes of a parent")
+        );
     }
 }

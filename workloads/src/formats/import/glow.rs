@@ -61,7 +61,8 @@ fn finish(
     imported: &mut Imported,
 ) -> Result<(), FormatError> {
     let Some(mut net) = net else { return Ok(()) };
-    let taken = imported.parts.iter().filter(|part| part.trace.labels.meta("model") == Some(&net.name)).count();
+    let taken =
+        imported.parts.iter().filter(|part| part.trace.labels.meta("model") == Some(&net.name)).count();
     let name = if taken == 0 { net.name.clone() } else { format!("{}#{}", net.name, taken + 1) };
     net.live_to_the_end();
     let part = net.part(name, file, options, &mut imported.dropped)?;

@@ -110,7 +110,10 @@ mod tests {
             error(&nodes("\"intervals\":[[0,1]],\"usages\":[]")),
             "problem.json:1: 1 nodes have intervals, but 0 have usages"
         );
-        assert_eq!(error(&nodes("\"intervals\":[[0,1]],\"usages\":[[]]")), "problem.json:1: node 0 has no strategy");
+        assert_eq!(
+            error(&nodes("\"intervals\":[[0,1]],\"usages\":[[]]")),
+            "problem.json:1: node 0 has no strategy"
+        );
         assert_eq!(
             error(&nodes("\"intervals\":[[2,1]],\"usages\":[[4]]")),
             "problem.json:1: node 0 begins at 2 and ends at 1"

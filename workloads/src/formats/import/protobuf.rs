@@ -66,7 +66,8 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Whether bytes are a name: some printable letters, no space among them.
 pub(super) fn is_name(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && std::str::from_utf8(bytes).is_ok_and(|name| !name.contains(|c: char| c.is_control() || c == ' '))
+    !bytes.is_empty()
+        && std::str::from_utf8(bytes).is_ok_and(|name| !name.contains(|c: char| c.is_control() || c == ' '))
 }
 
 #[cfg(test)]
@@ -78,13 +79,6 @@ pub(super) mod wire {
         let mut field = vec![number << 3 | 2];
         field.extend(varint(value.len() as u64));
         field.extend(value);
-        field
-    }
-
-    /// A field of a number, with a field number below 16.
-    pub(in super::super) fn number(number: u8, value: u64) -> Vec<u8> {
-        let mut field = vec![number << 3];
-        field.extend(varint(value));
         field
     }
 

@@ -8,7 +8,9 @@ use super::value::Value;
 pub(super) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
     let known = |at: usize| call.maybe(at).and_then(|value: &Value| value.ints.as_deref());
     match call.node.op_type.as_str() {
-        "Identity" | "Cast" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => known(0).map(<[i64]>::to_vec),
+        "Identity" | "Cast" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => {
+            known(0).map(<[i64]>::to_vec)
+        }
         "Shape" => {
             let shape = &call.maybe(0)?.shape;
             let rank = i64::try_from(shape.len()).ok()?;

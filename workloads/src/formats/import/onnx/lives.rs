@@ -109,7 +109,9 @@ impl<'g> Lives<'g> {
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
                     let (op, name) = (super::shown(&node.op_type), super::shown(name));
-                    return Err(format!("node {number} ({op}) reads `{name}`, which nothing before it makes"));
+                    return Err(format!(
+                        "node {number} ({op}) reads `{name}`, which nothing before it makes"
+                    ));
                 }
             }
         }
@@ -214,8 +216,15 @@ fn names_in<'g>(graph: &'g Graph, names: &mut Vec<&'g str>) {
 /// Whether an operator's input is a weight, a bias or the like.
 fn is_weight(op: &str, at: usize) -> bool {
     match op {
-        "Conv" | "ConvTranspose" | "ConvInteger" | "Gemm" | "BatchNormalization" | "InstanceNormalization"
-        | "LayerNormalization" | "GroupNormalization" | "PRelu" => at >= 1,
+        "Conv"
+        | "ConvTranspose"
+        | "ConvInteger"
+        | "Gemm"
+        | "BatchNormalization"
+        | "InstanceNormalization"
+        | "LayerNormalization"
+        | "GroupNormalization"
+        | "PRelu" => at >= 1,
         "LSTM" | "GRU" | "RNN" => (1..=3).contains(&at),
         _ => false,
     }

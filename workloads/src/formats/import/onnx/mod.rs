@@ -16,6 +16,8 @@ mod messages;
 mod reshapes;
 mod rules;
 mod shapes;
+#[cfg(test)]
+mod table;
 mod value;
 mod windows;
 
@@ -99,13 +101,18 @@ fn found(graph: &Graph, storage: &Storage<'_>) -> Found {
 fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     const OWN: &str = "they have memory of their own";
     let mut weights = Tally::default();
-    lives.storages.iter().filter(|storage| storage.is_weight()).for_each(|storage| weights.add(storage.bytes));
+    lives
+        .storages
+        .iter()
+        .filter(|storage| storage.is_weight())
+        .for_each(|storage| weights.add(storage.bytes));
     let mut dropped = Vec::new();
     dropped.extend(lives.initializers.dropped("initializers", OWN));
     dropped.extend(lives.constants.dropped("constants", OWN));
     dropped.extend(weights.dropped("inputs that are read as weights only", OWN));
     let inner = graph.nodes.iter().flat_map(|node| &node.attributes);
-    let inner: u64 = inner.map(|attribute| u64::from(attribute.g.is_some()) + attribute.graphs.len() as u64).sum();
+    let inner: u64 =
+        inner.map(|attribute| u64::from(attribute.g.is_some()) + attribute.graphs.len() as u64).sum();
     for (count, what, why) in [
         (lives.views, "views", "each is one buffer with what it shows, as large as the largest"),
         (lives.others, "values that are no tensors", "they have no shape"),

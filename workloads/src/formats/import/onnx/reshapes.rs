@@ -76,7 +76,8 @@ fn reshape(call: &Call<'_>) -> Result<Vec<Value>, String> {
 fn flatten(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let input = call.value(0)?;
     let at = call.int("axis", 1);
-    let at = if at == i64::try_from(input.rank()).unwrap_or(0) { input.rank() } else { axis(at, input.rank())? };
+    let at =
+        if at == i64::try_from(input.rank()).unwrap_or(0) { input.rank() } else { axis(at, input.rank())? };
     let (outer, inner) = input.shape.split_at(at);
     one(input.elem, &[product(outer)?, product(inner)?])
 }
@@ -145,7 +146,9 @@ fn split(call: &Call<'_>) -> Result<Vec<Value>, String> {
         None => {
             // The last part is smaller where they cannot be equal.
             let each = input.shape[at].div_ceil(count.max(1));
-            (0..count).map(|part| each.min(input.shape[at].saturating_sub(each.saturating_mul(part)))).collect()
+            (0..count)
+                .map(|part| each.min(input.shape[at].saturating_sub(each.saturating_mul(part))))
+                .collect()
         }
     };
     let part = |size| {
@@ -198,7 +201,9 @@ fn expand(call: &Call<'_>) -> Result<Vec<Value>, String> {
 fn tile(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let input = call.value(0)?;
     let times = call.ints(1).ok_or("its repeats are known only when the net runs")?;
-    let grow = |(&dim, &times): (&u64, &i64)| dim.checked_mul(unsigned(times)?).ok_or("a dimension past 2^64".to_owned());
+    let grow = |(&dim, &times): (&u64, &i64)| {
+        dim.checked_mul(unsigned(times)?).ok_or("a dimension past 2^64".to_owned())
+    };
     one(input.elem, &input.shape.iter().zip(times).map(grow).collect::<Result<Vec<_>, _>>()?)
 }
 

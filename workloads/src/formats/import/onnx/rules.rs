@@ -65,22 +65,28 @@ impl<'v> Call<'v> {
 }
 
 /// Outputs that are shaped as the first input.
+#[rustfmt::skip]
 const AS_FIRST: &[&str] = &[
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil", "Celu", "Clip",
-    "Cos", "Cosh", "CumSum", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid",
-    "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "LRN", "LayerNormalization", "LeakyRelu", "Log",
-    "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu", "RMSNormalization",
-    "Reciprocal", "Relu", "Round", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign",
-    "SimplifiedLayerNormalization", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh",
-    "ThresholdedRelu", "Trilu",
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil",
+    "Celu", "Clip", "Cos", "Cosh", "CumSum", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
+    "Mish", "Neg", "Not", "PRelu", "RMSNormalization", "Reciprocal", "Relu", "Round", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "SimplifiedLayerNormalization",
+    "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    "Trilu",
 ];
 /// Numpy's broadcasting, in the type of the first input.
+#[rustfmt::skip]
 const BROADCAST: &[&str] = &[
-    "Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Pow", "Sub",
-    "Sum",
+    "Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Mean", "Min", "Mod", "Mul",
+    "Pow", "Sub", "Sum",
 ];
 /// The same, with truth values.
-const COMPARE: &[&str] = &["And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"];
+#[rustfmt::skip]
+const COMPARE: &[&str] = &[
+    "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor",
+];
 
 /// The outputs of a node, as many as are known of.
 ///
@@ -139,7 +145,8 @@ fn elem(call: &Call<'_>, name: &str) -> Result<i32, String> {
 /// The shape that two broadcast to.
 fn joined(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
     let rank = a.len().max(b.len());
-    let at = |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |place| shape[place]);
+    let at =
+        |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |place| shape[place]);
     let join = |axis| match (at(a, axis), at(b, axis)) {
         (a, b) if a == b || b == 1 => Ok(a),
         (1, b) => Ok(b),

@@ -55,7 +55,8 @@ impl<'g> Shapes<'g> {
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
-            let value = Value::of_tensor(tensor).map_err(|reason| format!("the initializer `{name}`: {reason}"))?;
+            let value =
+                Value::of_tensor(tensor).map_err(|reason| format!("the initializer `{name}`: {reason}"))?;
             self.values.insert(name, value);
         }
         Ok(())
@@ -157,7 +158,8 @@ impl Dims<'_> {
 }
 
 fn list(names: &BTreeSet<String>) -> String {
-    let quoted: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", super::shown(name))).collect();
+    let quoted: Vec<String> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", super::shown(name))).collect();
     let more = names.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", quoted.join(", "))

@@ -43,7 +43,15 @@ impl Window {
             Some(other) => return Err(format!("unknown auto_pad `{other}`")),
         };
         let dilations = list("dilations", rank, 1)?;
-        Ok(Self { kernel, strides, dilations, before: pads, after, auto, ceil: call.int("ceil_mode", 0) != 0 })
+        Ok(Self {
+            kernel,
+            strides,
+            dilations,
+            before: pads,
+            after,
+            auto,
+            ceil: call.int("ceil_mode", 0) != 0,
+        })
     }
 
     /// The extent of the window along a dimension.
@@ -57,7 +65,8 @@ impl Window {
         if self.auto == Auto::Same {
             return Some(input.div_ceil(stride));
         }
-        let (before, after) = if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
+        let (before, after) =
+            if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
         let room = input.checked_add(before)?.checked_add(after)?.checked_sub(self.extent(at)?)?;
         if !self.ceil {
             return Some(room / stride + 1);
@@ -74,8 +83,10 @@ impl Window {
         if self.auto == Auto::Same {
             return input.checked_mul(stride);
         }
-        let all = stride.checked_mul(input.checked_sub(1)?)?.checked_add(self.extent(at)?)?.checked_add(extra)?;
-        let (before, after) = if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
+        let all =
+            stride.checked_mul(input.checked_sub(1)?)?.checked_add(self.extent(at)?)?.checked_add(extra)?;
+        let (before, after) =
+            if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
         all.checked_sub(before)?.checked_sub(after)
     }
 }
@@ -111,7 +122,8 @@ pub(super) fn transposed(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let space = spatial(call)?;
     let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
     let window = Window::of(call, kernel.to_vec())?;
-    let channels = weight.shape[1].checked_mul(unsigned("group", call.int("group", 1))?).ok_or_else(misfit)?;
+    let channels =
+        weight.shape[1].checked_mul(unsigned("group", call.int("group", 1))?).ok_or_else(misfit)?;
     let mut shape = vec![input.shape[0], channels];
     let said = call.list("output_shape").filter(|said| said.len() >= space.len());
     let extra = call.list("output_padding").unwrap_or_default();

@@ -18,8 +18,12 @@ use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, Tally};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
 
-pub(super) const READER: Reader =
-    Reader { key: "tflite", title: "a TensorFlow Lite model, in the order of its operators", looks_like, read };
+pub(super) const READER: Reader = Reader {
+    key: "tflite",
+    title: "a TensorFlow Lite model, in the order of its operators",
+    looks_like,
+    read,
+};
 
 const IDENTIFIER: &[u8] = b"TFL3";
 
@@ -38,7 +42,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let mut imported = Imported::default();
     let mut first = 0;
     for number in 0..model.subgraphs.len() {
-        let subgraph = model.subgraphs.table(number).and_then(|table| model.subgraph(table)).map_err(broken)?;
+        let subgraph =
+            model.subgraphs.table(number).and_then(|table| model.subgraph(table)).map_err(broken)?;
         let own = model.offline.get(first..first + subgraph.tensors.len());
         first += subgraph.tensors.len();
         let part = subgraph.part(number, own.unwrap_or_default(), &file, options, &mut imported.dropped)?;
@@ -117,7 +122,12 @@ impl<'b> Model<'b> {
                 return Err(Broken::new(operator.at(), format!("there is no operator code {code}")));
             };
             let (inputs, outputs) = (list(operator, 1)?, list(operator, 2)?);
-            calls.push(Call { is_view: operators::VIEWS.contains(number), name: name.clone(), inputs, outputs });
+            calls.push(Call {
+                is_view: operators::VIEWS.contains(number),
+                name: name.clone(),
+                inputs,
+                outputs,
+            });
         }
         Ok(Subgraph { name: table.string(4)?, tensors, inputs, outputs, calls })
     }
@@ -130,7 +140,8 @@ impl<'b> Model<'b> {
         let mut elements = 1_u64;
         for dim in table.vector(0, 4)?.ints() {
             let dim = u64::try_from(dim).map_err(|_| bad(format!("a dimension of {dim}")))?;
-            elements = elements.checked_mul(dim).ok_or_else(|| bad("its elements do not fit 64 bits".to_owned()))?;
+            elements =
+                elements.checked_mul(dim).ok_or_else(|| bad("its elements do not fit 64 bits".to_owned()))?;
         }
         let bytes = match operators::bits(table.u8(1)?) {
             Some(bits) => {
@@ -215,7 +226,8 @@ impl Subgraph {
             for &input in &call.inputs {
                 lives[base[input]].iter_mut().for_each(|life| life.last = step);
             }
-            let shown = call.inputs.first().copied().filter(|&input| call.is_view && lives[base[input]].is_some());
+            let shown =
+                call.inputs.first().copied().filter(|&input| call.is_view && lives[base[input]].is_some());
             for (at, &output) in call.outputs.iter().enumerate() {
                 if lives[base[output]].is_some() {
                     continue;
@@ -278,7 +290,9 @@ impl Subgraph {
                 row: None,
             });
         }
-        for tensor in self.tensors.iter().zip(&lives).filter(|(_, life)| life.is_none()).map(|(tensor, _)| tensor) {
+        for tensor in
+            self.tensors.iter().zip(&lives).filter(|(_, life)| life.is_none()).map(|(tensor, _)| tensor)
+        {
             if tensor.has_data {
                 left.constants.add(tensor.bytes.unwrap_or(0));
             }

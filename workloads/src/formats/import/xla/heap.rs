@@ -95,8 +95,13 @@ mod tests {
     use super::super::messages::HeapEvent;
     use super::*;
 
-    fn play(events: &[(i32, i64, i64)]) -> Result<Vec<(Vec<i64>, u64, u64, u64)>, String> {
-        let event = |&(kind, buffer, canonical): &(i32, i64, i64)| HeapEvent {
+    /// Kind, buffer, canonical buffer.
+    type Event = (i32, i64, i64);
+    /// Members, bytes, first step, end.
+    type Life = (Vec<i64>, u64, u64, u64);
+
+    fn play(events: &[Event]) -> Result<Vec<Life>, String> {
+        let event = |&(kind, buffer, canonical): &Event| HeapEvent {
             kind,
             buffer,
             canonical,
@@ -113,10 +118,12 @@ mod tests {
     #[test]
     fn who_shares_is_one_buffer_until_the_last_is_freed() {
         // The canonical buffer is freed first, the one that shares comes later and is larger.
-        let events = [(ALLOC, 1, 0), (ALLOC, 3, 0), (FREE, 1, 0), (SHARE_WITH, 2, 1), (FREE, 3, 0), (FREE, 2, 0)];
+        let events =
+            [(ALLOC, 1, 0), (ALLOC, 3, 0), (FREE, 1, 0), (SHARE_WITH, 2, 1), (FREE, 3, 0), (FREE, 2, 0)];
         assert_eq!(play(&events), Ok(vec![(vec![1, 2], 20, 0, 5), (vec![3], 30, 1, 4)]));
         // Sharing with one that shares itself; the canonical one is freed last.
-        let events = [(ALLOC, 1, 0), (SHARE_WITH, 2, 1), (SHARE_WITH, 3, 2), (FREE, 3, 0), (FREE, 2, 0), (FREE, 1, 0)];
+        let events =
+            [(ALLOC, 1, 0), (SHARE_WITH, 2, 1), (SHARE_WITH, 3, 2), (FREE, 3, 0), (FREE, 2, 0), (FREE, 1, 0)];
         assert_eq!(play(&events), Ok(vec![(vec![1, 2, 3], 30, 0, 5)]));
         // Nobody frees one of them.
         let events = [(ALLOC, 1, 0), (SHARE_WITH, 2, 1), (FREE, 1, 0)];
@@ -125,11 +132,14 @@ mod tests {
 
     #[test]
     fn events_that_make_no_sense_are_named() {
-        let reason = |events: &[(i32, i64, i64)]| play(events).expect_err("senseless");
-        let cases: [(&[(i32, i64, i64)], &str); 6] = [
+        let reason = |events: &[Event]| play(events).expect_err("senseless");
+        let cases: [(&[Event], &str); 6] = [
             (&[(ALLOC, 1, 0), (ALLOC, 1, 0)], "event 1 of the heap: buffer 1 is there already"),
             (&[(FREE, 1, 0)], "event 0 of the heap: buffer 1 is freed, but it is not live"),
-            (&[(ALLOC, 1, 0), (FREE, 1, 0), (FREE, 1, 0)], "event 2 of the heap: buffer 1 is freed, but it is not live"),
+            (
+                &[(ALLOC, 1, 0), (FREE, 1, 0), (FREE, 1, 0)],
+                "event 2 of the heap: buffer 1 is freed, but it is not live",
+            ),
             (&[(SHARE_WITH, 2, 1)], "event 0 of the heap: buffer 2 shares with 1, which has no memory yet"),
             (&[(ALLOC, 9, 0)], "event 0 of the heap: buffer 9 is none of the logical buffers"),
             (&[(7, 1, 0)], "event 0 of the heap: its kind, 7, is none of ALLOC, FREE, SHARE_WITH"),

@@ -60,7 +60,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let file = input.file().to_owned();
     let proto: HloProto = decode(&file, input.bytes()?)?;
     let missing = |what: &str| {
-        let reason = format!("{what}; XLA writes it after the last pass (*.after_optimizations.hlo.pb, or *.hlo.pb)");
+        let reason =
+            format!("{what}; XLA writes it after the last pass (*.after_optimizations.hlo.pb, or *.hlo.pb)");
         FormatError::new(&file, 1, reason)
     };
     let assignment = proto.buffer_assignment.ok_or_else(|| missing("there is no buffer assignment in it"))?;
@@ -88,7 +89,8 @@ impl<'p> Dump<'p> {
         let instructions = || module.computations.iter().flat_map(|computation| &computation.instructions);
         let mut places = FxHashMap::default();
         for (at, allocation) in assignment.allocations.iter().enumerate() {
-            places.extend(allocation.assigned.iter().map(|assigned| (assigned.buffer, (at, assigned.offset))));
+            places
+                .extend(allocation.assigned.iter().map(|assigned| (assigned.buffer, (at, assigned.offset))));
         }
         Self {
             module,
@@ -123,7 +125,8 @@ impl<'p> Dump<'p> {
     ) -> Result<(Part, Option<usize>), FormatError> {
         let lives = heap::lives(trace, &self.logical).map_err(|reason| FormatError::new(file, 1, reason))?;
         // The trace's own number of its allocation is from before XLA numbered them anew.
-        let allocation = lives.iter().find_map(|shared| self.places.get(&shared.members[0])).map(|place| place.0);
+        let allocation =
+            lives.iter().find_map(|shared| self.places.get(&shared.members[0])).map(|place| place.0);
         let mut gather = Gather::new(file, options);
         gather.meta("framework", NAME);
         gather.meta("module", self.module.name.clone());
@@ -143,7 +146,11 @@ impl<'p> Dump<'p> {
         }
         if elsewhere > 0 {
             let why = "XLA's own placement lacks them";
-            dropped.push(Dropped::new(elsewhere, "buffers that lie outside the allocation of their heap", why));
+            dropped.push(Dropped::new(
+                elsewhere,
+                "buffers that lie outside the allocation of their heap",
+                why,
+            ));
         }
         let reserved = allocation.and_then(|at| u64::try_from(self.assignment.allocations[at].size).ok());
         let part = gather.finish(format!("heap-{number}"), framework(NAME, reserved), dropped)?;

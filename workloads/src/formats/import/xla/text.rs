@@ -111,7 +111,8 @@ impl Dump {
 
     fn import(mut self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
         let lacks = |what: &str| {
-            let reason = format!("{what}; join XLA's two texts: cat *-buffer-assignment.txt *-live-range.txt");
+            let reason =
+                format!("{what}; join XLA's two texts: cat *-buffer-assignment.txt *-live-range.txt");
             FormatError::new(file, 1, reason)
         };
         if self.allocations.is_empty() {
@@ -163,7 +164,11 @@ impl Dump {
         gather.meta("clock", "instructions");
         let (shared, unknown) = self.shared(allocation.values);
         if unknown > 0 {
-            dropped.push(Dropped::new(unknown, "values without a live range", "nobody knows when they are live"));
+            dropped.push(Dropped::new(
+                unknown,
+                "values without a live range",
+                "nobody knows when they are live",
+            ));
         }
         let folded: u64 = shared.iter().map(|shared| shared.others).sum();
         if folded > 0 {
@@ -351,16 +356,21 @@ mod tests {
                      a{}: 9 bytes (cumulative: 9 bytes)\n";
         let imported = read_text(&format!("{HEAP}{lives}")).expect("valid");
         let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
-        assert_eq!(told, [
-            "1 peak that differs from XLA's own: XLA counts 9 bytes at step 2, its values come to 8",
-            "3 values without a live range: nobody knows when they are live",
-        ]);
+        assert_eq!(
+            told,
+            [
+                "1 peak that differs from XLA's own: XLA counts 9 bytes at step 2, its values come to 8",
+                "3 values without a live range: nobody knows when they are live",
+            ]
+        );
     }
 
     #[test]
     fn what_is_missing_or_wrong_has_its_line() {
         let error = |text: &str| read_text(text).expect_err("bad").to_string();
-        assert!(error(HEAP).starts_with("dump.txt:1: it does not say when values are live; join XLA's two texts"));
+        assert!(
+            error(HEAP).starts_with("dump.txt:1: it does not say when values are live; join XLA's two texts")
+        );
         let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    a{}:0-2\n";
         assert!(error(lives).starts_with("dump.txt:1: it does not say how large values are; join"));
         assert_eq!(
