@@ -34,7 +34,10 @@ fn a_recording_is_known_by_its_content() {
         let planned = json(folder, &["plan", file, "--planner", "best-fit", "-o", "p.csv"], 0);
         assert_eq!(planned["load"], load);
         assert_eq!(json(folder, &["verify", file, "p.csv"], 0)["valid"], true);
-        assert_eq!(json(folder, &["simulate", file, "--allocator", "pytorch-caching"], 0)["requested_peak"], load);
+        assert_eq!(
+            json(folder, &["simulate", file, "--allocator", "pytorch-caching"], 0)["requested_peak"],
+            load
+        );
     }
     let listed = json(folder, &["list", "formats"], 0);
     let keys: Vec<&str> =

@@ -84,13 +84,6 @@ impl Explained<'_> {
         let label = &self.trace.labels.buffers[id.index()];
         label.requested.unwrap_or(self.trace.instance.buffer(id).size).get()
     }
-
-    /// The call stack of a buffer, innermost frame first.
-    fn stack(&self, id: BufferId) -> &[std::sync::Arc<str>] {
-        let number = self.framework.stack_of.get(id.index()).copied().flatten();
-        let stack = number.and_then(|number| self.framework.stacks.get(number as usize));
-        stack.map(AsRef::as_ref).unwrap_or_default()
-    }
 }
 
 /// How plans are made.

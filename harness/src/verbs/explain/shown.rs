@@ -72,7 +72,7 @@ fn buffer(explained: &Explained<'_>, id: BufferId) -> Value {
         "stream": explained.framework.streams.get(id.index()),
         "category": label.category,
         "op": label.op,
-        "stack": explained.stack(id).iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
+        "stack": explained.framework.stack(id.index()).collect::<Vec<&str>>(),
     })
 }
 
@@ -92,7 +92,7 @@ fn failure(failed: &Failed) -> Value {
         "capacity": failed.capacity,
         "plan": answer,
         "plan_bytes": bytes,
-        "stack": failed.event.stack.iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
+        "stack": failed.event.stack,
     })
 }
 
@@ -217,7 +217,7 @@ fn line(explained: &Explained<'_>, id: BufferId) -> String {
     let label = &explained.trace.labels.buffers[id.index()];
     let bytes = explained.trace.instance.buffer(id).size.get();
     let op = label.op.as_deref().unwrap_or("");
-    let innermost = explained.stack(id).first().map(AsRef::as_ref).filter(|&frame| frame != op);
+    let innermost = explained.framework.stack(id.index()).next().filter(|&frame| frame != op);
     let inside = innermost.map_or_else(String::new, |frame| format!(" (in {frame})"));
     let category = label.category.as_ref().map_or_else(String::new, |category| format!(" [{category}]"));
     format!("  {:<24}  {}{category}  {op}{inside}", size(i128::from(bytes)), label.name)

@@ -54,7 +54,9 @@ pub struct Framework {
     pub placement: Vec<Option<u64>>,
     /// Bytes that each buffer took there, which may be more than the trace's size; empty where it does not say.
     pub taken: Vec<u64>,
-    /// Call stacks, innermost frame first.
+    /// Frames of call stacks: `model.py:12 forward`.
+    pub frames: Vec<String>,
+    /// Call stacks.
     pub stacks: Vec<Stack>,
     /// Which of them allocated each buffer; empty where it does not say.
     pub stack_of: Vec<Option<u32>>,
@@ -66,8 +68,8 @@ pub struct Framework {
     pub failures: Vec<OutOfMemory>,
 }
 
-/// Frames of a call stack, innermost first: `model.py:12 forward`.
-pub type Stack = Box<[Arc<str>]>;
+/// A call stack: numbers of [`Framework::frames`], the innermost first.
+pub type Stack = Arc<[u32]>;
 
 /// A piece of memory that a framework got from the device and cut buffers from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +96,7 @@ pub struct OutOfMemory {
     /// Bytes that the device had left.
     pub device_free: Option<u64>,
     /// The call stack, innermost frame first.
-    pub stack: Stack,
+    pub stack: Vec<String>,
 }
 
 impl Dropped {
@@ -147,6 +149,14 @@ impl Framework {
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name, ..Self::default() }
+    }
+
+    /// The call stack that allocated a buffer, innermost frame first; empty where it is not known.
+    pub fn stack(&self, buffer: usize) -> impl Iterator<Item = &str> {
+        let number = self.stack_of.get(buffer).copied().flatten();
+        let stack = number.and_then(|number| self.stacks.get(number as usize));
+        let frames = stack.into_iter().flat_map(|stack| &**stack);
+        frames.filter_map(|&frame| self.frames.get(frame as usize).map(String::as_str))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The values of a pickle, packed.
 //!
-//! A value is a word: three bits of kind and a number, or an index. The entries of lists, tuples and dicts lie in one
+//! A value is half a word: three bits of kind and a number, or an index. The entries of lists, tuples and dicts lie in one
 //! slab. A dict has a shape, the sequence of its keys, and only its values in the slab, since the dicts of a recording
 //! have all the same keys. Short texts that are equal are one.
 
@@ -10,7 +10,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// A value of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct Value(u64);
+pub(in super::super) struct Value(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -25,6 +25,8 @@ enum Kind {
 }
 
 const KIND_BITS: u32 = 3;
+/// None, False, True.
+const CONSTANTS: usize = 3;
 const KINDS: [Kind; 8] =
     [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
 
@@ -33,20 +35,27 @@ impl Value {
     pub(super) const FALSE: Self = Self::of(Kind::Constant, 1);
     pub(super) const TRUE: Self = Self::of(Kind::Constant, 2);
 
-    const fn of(kind: Kind, payload: u64) -> Self {
-        Self(payload << KIND_BITS | kind as u64)
+    const fn of(kind: Kind, payload: u32) -> Self {
+        Self(payload << KIND_BITS | kind as u32)
     }
 
-    fn at(kind: Kind, index: usize) -> Self {
-        Self::of(kind, index as u64)
+    /// The value with such an index, where there is room for it.
+    fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
+        let index = u32::try_from(index).ok().filter(|index| index >> (u32::BITS - KIND_BITS) == 0);
+        index.map(|index| Self::of(kind, index)).ok_or(FULL)
     }
 
     const fn kind(self) -> Kind {
         KINDS[(self.0 & 7) as usize]
     }
 
-    fn index(self) -> usize {
-        usize::try_from(self.0 >> KIND_BITS).expect("made from an index")
+    const fn index(self) -> usize {
+        (self.0 >> KIND_BITS) as usize
+    }
+
+    /// The index of a number that fits no 64 bits: such numbers are rare, and come behind the constants.
+    fn huge(self) -> Option<usize> {
+        (self.kind() == Kind::Constant).then(|| self.index().checked_sub(CONSTANTS)).flatten()
     }
 
     pub(super) fn is_list(self) -> bool {
@@ -61,6 +70,7 @@ impl Value {
     pub(in super::super) fn type_name(self) -> &'static str {
         match self.kind() {
             Kind::Constant if self == Self::NONE => "None",
+            Kind::Constant if self.huge().is_some() => "int",
             Kind::Constant => "bool",
             Kind::Whole | Kind::Wide => "int",
             Kind::Float => "float",
@@ -101,7 +111,7 @@ struct Shape {
 const SHORT: usize = 256;
 
 /// Why a heap takes no more.
-const FULL: &str = "it has more than 2^32 values";
+const FULL: &str = "it has more than 2^29 values of one kind, or 2^32 entries";
 
 /// All values of a pickle.
 #[derive(Debug)]
@@ -116,7 +126,9 @@ pub(in super::super) struct Heap {
     ends: Vec<usize>,
     /// The first text of each hash.
     known: FxHashMap<u64, u32>,
-    wide: Vec<i128>,
+    /// Whole numbers of up to 64 bits, and longer ones.
+    wide: Vec<i64>,
+    huge: Vec<i128>,
     floats: Vec<f64>,
 }
 
@@ -133,22 +145,29 @@ impl Heap {
             ends: Vec::new(),
             known: FxHashMap::default(),
             wide: Vec::new(),
+            huge: Vec::new(),
             floats: Vec::new(),
         }
     }
 
-    pub(super) fn whole_of(&mut self, number: i128) -> Value {
-        let narrow = i64::try_from(number).ok().filter(|&narrow| narrow << KIND_BITS >> KIND_BITS == narrow);
-        match narrow {
-            Some(narrow) => Value(narrow.cast_unsigned() << KIND_BITS | Kind::Whole as u64),
-            None => {
-                self.wide.push(number);
+    pub(super) fn whole_of(&mut self, number: i128) -> Result<Value, &'static str> {
+        let narrow = i32::try_from(number).ok().filter(|&narrow| narrow << KIND_BITS >> KIND_BITS == narrow);
+        if let Some(narrow) = narrow {
+            return Ok(Value(narrow.cast_unsigned() << KIND_BITS | Kind::Whole as u32));
+        }
+        match i64::try_from(number) {
+            Ok(wide) => {
+                self.wide.push(wide);
                 Value::at(Kind::Wide, self.wide.len() - 1)
+            }
+            Err(_) => {
+                self.huge.push(number);
+                Value::at(Kind::Constant, CONSTANTS + self.huge.len() - 1)
             }
         }
     }
 
-    pub(super) fn float_of(&mut self, number: f64) -> Value {
+    pub(super) fn float_of(&mut self, number: f64) -> Result<Value, &'static str> {
         self.floats.push(number);
         Value::at(Kind::Float, self.floats.len() - 1)
     }
@@ -158,17 +177,18 @@ impl Heap {
         &mut self.text
     }
 
-    /// The text of what was put into the buffer; the byte that is not UTF-8 otherwise.
-    pub(super) fn text_of(&mut self) -> Result<Value, usize> {
+    /// The text of what was put into the buffer.
+    pub(super) fn text_of(&mut self) -> Result<Value, String> {
         let start = self.ends.last().copied().unwrap_or(0);
         let new = &self.text[start..];
-        std::str::from_utf8(new).map_err(|error| error.valid_up_to())?;
+        std::str::from_utf8(new)
+            .map_err(|error| format!("byte {} of the text is not UTF-8", error.valid_up_to()))?;
         if new.len() <= SHORT {
             let hash = hash(new);
             match self.known.get(&hash) {
                 Some(&at) if self.text_at(at as usize) == new => {
                     self.text.truncate(start);
-                    return Ok(Value::at(Kind::Text, at as usize));
+                    return Ok(Value::at(Kind::Text, at as usize)?);
                 }
                 Some(_) => {}
                 None => {
@@ -180,7 +200,7 @@ impl Heap {
             }
         }
         self.ends.push(self.text.len());
-        Ok(Value::at(Kind::Text, self.ends.len() - 1))
+        Ok(Value::at(Kind::Text, self.ends.len() - 1)?)
     }
 
     fn text_at(&self, index: usize) -> &[u8] {
@@ -188,7 +208,7 @@ impl Heap {
         &self.text[start..self.ends[index]]
     }
 
-    pub(super) fn list_of(&mut self) -> Value {
+    pub(super) fn list_of(&mut self) -> Result<Value, &'static str> {
         self.spans.push(Span { start: 0, length: 0, room: 0 });
         Value::at(Kind::List, self.spans.len() - 1)
     }
@@ -197,10 +217,10 @@ impl Heap {
         let mut span = Span { start: 0, length: 0, room: 0 };
         self.extend(&mut span, items)?;
         self.spans.push(span);
-        Ok(Value::at(Kind::Tuple, self.spans.len() - 1))
+        Value::at(Kind::Tuple, self.spans.len() - 1)
     }
 
-    pub(super) fn dict_of(&mut self, byte: u64) -> Value {
+    pub(super) fn dict_of(&mut self, byte: u64) -> Result<Value, &'static str> {
         #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
         let byte = [(byte >> 32) as u32, byte as u32];
         self.dicts.push(Dict { shape: 0, start: 0, room: 0, byte });
@@ -296,8 +316,12 @@ impl Heap {
     pub(in super::super) fn integer(&self, value: Value) -> Option<i128> {
         match value.kind() {
             Kind::Whole => Some(i128::from(value.0.cast_signed() >> KIND_BITS)),
-            Kind::Wide => Some(self.wide[value.index()]),
-            Kind::Constant if value != Value::NONE => Some(i128::from(value == Value::TRUE)),
+            Kind::Wide => Some(i128::from(self.wide[value.index()])),
+            Kind::Constant if value == Value::NONE => None,
+            Kind::Constant => Some(match value.huge() {
+                Some(huge) => self.huge[huge],
+                None => i128::from(value == Value::TRUE),
+            }),
             _ => None,
         }
     }
@@ -316,7 +340,7 @@ impl Heap {
     /// The text value that is equal to this one, if any value is.
     fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
-        (self.text_at(at) == text.as_bytes()).then(|| Value::at(Kind::Text, at))
+        Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text.as_bytes())
     }
 }
 
@@ -383,15 +407,16 @@ mod tests {
     #[test]
     fn numbers_come_back() {
         let mut heap = Heap::new();
-        let edge = 1_i128 << 60;
-        for number in [0, 1, -1, edge - 1, edge, -edge, -edge - 1, i128::from(u64::MAX), i128::MIN, i128::MAX]
-        {
-            let value = heap.whole_of(number);
+        let (edge, far) = (1_i128 << 28, 1_i128 << 63);
+        let edges = [edge - 1, edge, -edge, -edge - 1, far - 1, far, -far, -far - 1];
+        for number in [0, 1, -1, i128::MIN, i128::MAX].into_iter().chain(edges) {
+            let value = heap.whole_of(number).expect("room");
+            assert_eq!(value.type_name(), "int");
             assert_eq!(heap.integer(value), Some(number));
         }
         assert_eq!(heap.integer(Value::TRUE), Some(1));
         assert_eq!(heap.integer(Value::NONE), None);
-        let float = heap.float_of(-0.5);
+        let float = heap.float_of(-0.5).expect("room");
         assert_eq!((heap.float(float), heap.integer(float)), (Some(-0.5), None));
     }
 
@@ -405,15 +430,15 @@ mod tests {
         assert_ne!(d, e);
         assert_eq!(heap.text(e), Some(long.as_str()));
         heap.text_buffer().extend([b'a', 0xFF]);
-        assert_eq!(heap.text_of(), Err(1));
+        assert_eq!(heap.text_of(), Err("byte 1 of the text is not UTF-8".to_owned()));
     }
 
     #[test]
     fn lists_grow_while_others_do() {
         let mut heap = Heap::new();
-        let lists = [heap.list_of(), heap.list_of()];
+        let lists = [heap.list_of().expect("room"), heap.list_of().expect("room")];
         for number in 0..1000_i128 {
-            let value = heap.whole_of(number);
+            let value = heap.whole_of(number).expect("room");
             for list in lists {
                 heap.append(list, &[value]).expect("room");
             }
@@ -429,11 +454,11 @@ mod tests {
     fn the_last_of_equal_keys_counts() {
         let mut heap = Heap::new();
         let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
-        let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number)).collect();
-        let dict = heap.dict_of(5 << 32 | 7);
+        let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number).expect("room")).collect();
+        let dict = heap.dict_of(5 << 32 | 7).expect("room");
         heap.set(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
         heap.set(dict, &[x, numbers[2]]).expect("room");
-        let other = heap.dict_of(9);
+        let other = heap.dict_of(9).expect("room");
         heap.set(other, &[y, numbers[3]]).expect("room");
         let mut fields = Fields::new(&heap, ["x", "y", "z", "w"]);
         let record = fields.of(&heap, dict).expect("a dict");

@@ -97,11 +97,11 @@ impl<R: Read> Machine<R> {
             b'K' | b'M' | b'J' | 0x8a | 0x8b | b'G' => self.number(opcode)?,
             0x8c | b'X' | 0x8d => self.text(opcode)?,
             b']' => {
-                let list = self.heap.list_of();
+                let list = self.heap.list_of()?;
                 self.stack.push(list);
             }
             b'}' => {
-                let dict = self.heap.dict_of(*at);
+                let dict = self.heap.dict_of(*at)?;
                 self.stack.push(dict);
             }
             b')' | b't' | 0x85 | 0x86 | 0x87 => self.tuple(opcode)?,
@@ -155,13 +155,13 @@ impl<R: Read> Machine<R> {
             b'J' => i128::from(i32::from_le_bytes(self.argument(opcode)?)),
             b'G' => {
                 let float = f64::from_be_bytes(self.argument(opcode)?);
-                let value = self.heap.float_of(float);
+                let value = self.heap.float_of(float)?;
                 self.stack.push(value);
                 return Ok(());
             }
             _ => self.long(opcode)?,
         };
-        let value = self.heap.whole_of(number);
+        let value = self.heap.whole_of(number)?;
         self.stack.push(value);
         Ok(())
     }
@@ -196,8 +196,8 @@ impl<R: Read> Machine<R> {
         if self.bytes.copy(length, self.heap.text_buffer())? < length {
             return Err(cut_short(opcode));
         }
-        let value = self.heap.text_of().map_err(|at| format!("byte {at} of the text is not UTF-8"));
-        self.stack.push(value.map_err(Trouble::Wrong)?);
+        let value = self.heap.text_of().map_err(Trouble::Wrong)?;
+        self.stack.push(value);
         Ok(())
     }
 

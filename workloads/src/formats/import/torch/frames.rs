@@ -1,7 +1,5 @@
 //! Frames of call stacks as a line each, and which of them to name a buffer by.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use super::super::Stack;
@@ -11,22 +9,35 @@ use super::super::pickle::{Fields, Heap, Value};
 const DEEPEST: usize = 64;
 const LONGEST: usize = 160;
 
-/// The stacks of a snapshot, each once.
+/// Reads the stacks of a snapshot, each once.
 pub(super) struct Stacks<'h> {
     heap: &'h Heap,
     fields: Fields<3>,
     /// By the list of its frames.
     known: FxHashMap<Value, Option<u32>>,
-    frames: FxHashMap<Value, Frame>,
-    all: Vec<Stack>,
-    /// The frame that a buffer is named by, for each stack.
-    ops: Vec<Arc<str>>,
+    /// By its dict.
+    known_frames: FxHashMap<Value, u32>,
+    by_text: FxHashMap<String, u32>,
+    by_frames: FxHashMap<Stack, u32>,
+    found: NamedStacks,
 }
 
-#[derive(Clone)]
-struct Frame {
-    text: Arc<str>,
-    is_users: bool,
+/// Stacks, and for each the frame that a buffer is named by.
+#[derive(Default)]
+pub(super) struct NamedStacks {
+    pub(super) frames: Vec<String>,
+    /// Of each frame, whether it is neither PyTorch's nor compiled code.
+    users: Vec<bool>,
+    pub(super) all: Vec<Stack>,
+}
+
+impl NamedStacks {
+    /// The frame of a stack to name a buffer by: the innermost that is not PyTorch's own.
+    pub(super) fn op(&self, stack: u32) -> Option<String> {
+        let frames = self.all.get(stack as usize)?;
+        let users = frames.iter().find(|&&frame| self.users[frame as usize]);
+        users.or_else(|| frames.first()).map(|&frame| self.frames[frame as usize].clone())
+    }
 }
 
 impl<'h> Stacks<'h> {
@@ -35,9 +46,10 @@ impl<'h> Stacks<'h> {
             heap,
             fields: Fields::new(heap, ["name", "filename", "line"]),
             known: FxHashMap::default(),
-            frames: FxHashMap::default(),
-            all: Vec::new(),
-            ops: Vec::new(),
+            known_frames: FxHashMap::default(),
+            by_text: FxHashMap::default(),
+            by_frames: FxHashMap::default(),
+            found: NamedStacks::default(),
         }
     }
 
@@ -48,33 +60,34 @@ impl<'h> Stacks<'h> {
             return known;
         }
         let items = self.heap.items(list)?;
-        let frames: Vec<Frame> = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(frame)).collect();
-        let number = frames.first().map(|innermost| {
-            let named = frames.iter().find(|frame| frame.is_users).unwrap_or(innermost);
-            self.ops.push(named.text.clone());
-            self.all.push(frames.iter().map(|frame| frame.text.clone()).collect());
-            u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
+        let frames: Stack = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(frame)).collect();
+        let number = (!frames.is_empty()).then(|| {
+            *self.by_frames.entry(frames).or_insert_with_key(|frames| {
+                self.found.all.push(frames.clone());
+                number(self.found.all.len() - 1)
+            })
         });
         self.known.insert(list, number);
         number
     }
 
-    /// The frame of a stack to name a buffer by: the innermost that is not PyTorch's own.
-    pub(super) fn op(&self, stack: u32) -> Option<String> {
-        self.ops.get(stack as usize).map(|op| op.as_ref().to_owned())
+    /// The frames of a stack.
+    pub(super) fn frames_of(&self, stack: Option<u32>) -> Vec<String> {
+        let frames = stack.and_then(|stack| self.found.all.get(stack as usize));
+        frames
+            .into_iter()
+            .flat_map(|stack| &**stack)
+            .map(|&frame| self.found.frames[frame as usize].clone())
+            .collect()
     }
 
-    pub(super) fn frames_of(&self, stack: Option<u32>) -> Stack {
-        stack.and_then(|stack| self.all.get(stack as usize)).cloned().unwrap_or_default()
+    pub(super) fn finish(self) -> NamedStacks {
+        self.found
     }
 
-    pub(super) fn into_all(self) -> Vec<Stack> {
-        self.all
-    }
-
-    fn frame(&mut self, value: Value) -> Option<Frame> {
-        if let Some(known) = self.frames.get(&value) {
-            return Some(known.clone());
+    fn frame(&mut self, value: Value) -> Option<u32> {
+        if let Some(&known) = self.known_frames.get(&value) {
+            return Some(known);
         }
         let [name, file, line] = self.fields.of(self.heap, value)?.values;
         let text = |value: Option<Value>| value.and_then(|value| self.heap.text(value)).unwrap_or("");
@@ -85,10 +98,20 @@ impl<'h> Stacks<'h> {
             0 => clip(&format!("{short} {name}")),
             line => clip(&format!("{short}:{line} {name}")),
         };
-        let frame = Frame { text: shown.into(), is_users: is_users(file, short) };
-        self.frames.insert(value, frame.clone());
+        let found = &mut self.found;
+        let frame = *self.by_text.entry(shown).or_insert_with_key(|shown| {
+            found.frames.push(shown.clone());
+            found.users.push(is_users(file, short));
+            number(found.frames.len() - 1)
+        });
+        self.known_frames.insert(value, frame);
         Some(frame)
     }
+}
+
+/// An index; a pickle has room for no more values than that.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("a pickle has at most 2^32 entries")
 }
 
 /// Whether a frame is neither PyTorch's nor compiled code.

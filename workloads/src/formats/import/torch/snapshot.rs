@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{self, Fields, Heap, Record, Value};
-use super::super::{Dropped, Framework, Imported, Input, OutOfMemory, Part, Reader};
-use super::frames::{Stacks, clip};
+use super::super::{Dropped, Framework, Imported, Input, OutOfMemory, Part, Reader, Segment};
+use super::frames::{NamedStacks, Stacks, clip};
 use super::lives::Lives;
 use super::segments::{Held, Piece, peak};
 use super::{Life, sort, trace};
@@ -36,19 +36,16 @@ const MOST_DEVICES: u64 = 128;
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
     let (heap, root) = pickle::load(&file, input.stream())?;
-    let snapshot = Snapshot::new(&file, &heap, root)?;
     let mut imported = Imported::default();
-    for device in 0..snapshot.devices() {
-        let (part, dropped) = DeviceReader::new(&snapshot, device)?.read(options)?;
-        if let Some(part) = part {
-            imported.parts.push(part);
-            imported.dropped.extend(dropped);
-        }
+    let devices = devices(&file, &heap, root, &mut imported, options)?;
+    // The labels of a long history need the room.
+    drop(heap);
+    for device in devices {
+        imported.parts.push(device.part(&file, options)?);
     }
-    imported.dropped.extend(snapshot.left_out());
     if imported.parts.is_empty() {
         let reason = match &options.part {
-            Some(part) => format!("there is no buffer of the part `{part}` in it"),
+            Some(part) => format!("there is no buffer of the part `{}` in it", clip(part)),
             None => {
                 "there is no buffer in it: was torch.cuda.memory._record_memory_history() called?".to_owned()
             }
@@ -56,6 +53,27 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         return Err(FormatError::at_byte(file, 0, reason));
     }
     Ok(imported)
+}
+
+/// The devices that have buffers; what was left out goes to `imported`.
+fn devices(
+    file: &str,
+    heap: &Heap,
+    root: Value,
+    imported: &mut Imported,
+    options: &ReadOptions,
+) -> Result<Vec<Device>, FormatError> {
+    let snapshot = Snapshot::new(file, heap, root)?;
+    let mut devices = Vec::new();
+    for number in 0..snapshot.devices() {
+        let (device, dropped) = DeviceReader::new(&snapshot, number)?.read(options)?;
+        if let Some(device) = device {
+            devices.push(device);
+            imported.dropped.extend(dropped);
+        }
+    }
+    imported.dropped.extend(snapshot.left_out());
+    Ok(devices)
 }
 
 /// The top of the pickle.
@@ -235,7 +253,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
         })
     }
 
-    fn read(mut self, options: &ReadOptions) -> Result<(Option<Part>, Vec<Dropped>), FormatError> {
+    fn read(mut self, options: &ReadOptions) -> Result<(Option<Device>, Vec<Dropped>), FormatError> {
         let mut fields = Fields::new(self.snapshot.heap, EVENT);
         for (number, &value) in self.events.iter().enumerate() {
             let Some(record) = fields.of(self.snapshot.heap, value) else {
@@ -247,7 +265,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
         }
         let end = self.events.len() as u64 + 1;
         self.final_blocks(end)?;
-        self.part(end, options)
+        Ok(self.device(end, options))
     }
 
     /// The event of a step.
@@ -347,7 +365,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
         Ok(())
     }
 
-    fn part(self, end: u64, options: &ReadOptions) -> Result<(Option<Part>, Vec<Dropped>), FormatError> {
+    fn device(self, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
         let mine = self.snapshot.segments.iter().filter(|segment| segment.device == self.device);
         let last: Vec<Piece> = mine.map(|segment| segment.piece).collect();
         let (mut lives, mut dropped) = self.lives.finish(end, self.events.len() as u64, !last.is_empty());
@@ -361,33 +379,47 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             lives.retain(|life| life.stream == stream);
             segments.retain(|segment| segment.stream == stream);
         }
-        if lives.is_empty() {
-            return Ok((None, dropped));
-        }
         sort(&mut lives);
-        let (reserved, _) = peak(&segments);
-        let metadata = [
+        let (stacks, failures) = (self.stacks.finish(), self.failures);
+        let device = Device { name, lives, segments, stacks, failures };
+        ((!device.lives.is_empty()).then_some(device), dropped)
+    }
+}
+
+/// A device without its pickle.
+struct Device {
+    name: String,
+    lives: Vec<Life>,
+    segments: Vec<Segment>,
+    stacks: NamedStacks,
+    failures: Vec<OutOfMemory>,
+}
+
+impl Device {
+    fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
+        let Self { name, lives, segments, stacks, failures } = self;
+        let reserved = (!segments.is_empty()).then(|| peak(&segments).0);
+        let mut metadata = vec![
             ("framework", "pytorch".to_owned()),
             ("recorder", "torch.cuda.memory._snapshot".to_owned()),
             ("device", name.clone()),
-            ("torch-reserved-peak-bytes", reserved.to_string()),
         ];
-        let trace = trace(self.snapshot.file, options, &metadata, &lives, |stack| self.stacks.op(stack))?;
+        metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
+        let trace = trace(file, options, &metadata, &lives, |stack| stacks.op(stack))?;
+        let blocks = |size: u64| size.checked_next_multiple_of(BLOCK).unwrap_or(size);
         let framework = Framework {
-            reserved_peak: (!segments.is_empty()).then(|| Bytes::new(reserved)),
+            reserved_peak: reserved.map(Bytes::new),
             placement: lives.iter().map(|life| Some(life.address)).collect(),
-            taken: lives
-                .iter()
-                .map(|life| life.size.checked_next_multiple_of(BLOCK).unwrap_or(life.size))
-                .collect(),
+            taken: lives.iter().map(|life| blocks(life.size)).collect(),
             stack_of: lives.iter().map(|life| life.stack).collect(),
             streams: lives.iter().map(|life| life.stream).collect(),
-            stacks: self.stacks.into_all(),
+            frames: stacks.frames,
+            stacks: stacks.all,
             segments,
-            failures: self.failures,
+            failures,
             ..Framework::new("PyTorch")
         };
-        Ok((Some(Part { name, trace, framework: Some(framework) }), dropped))
+        Ok(Part { name, trace, framework: Some(framework) })
     }
 }
 
