@@ -116,6 +116,7 @@ fn origin(file: &str) -> Result<&'static str, String> {
         ("samples/resnet50", "torch.cuda.memory._snapshot of a ResNet-50 run, early or late recording"),
         ("samples/torch2", "torch.cuda.memory._snapshot with two streams and an out-of-memory event"),
         ("samples/squeezenet", "an ONNX model without weights"),
+        ("samples/small_cnn", "a TensorFlow Lite model of ten operators, all weights 0"),
     ];
     let found = known.into_iter().find(|(prefix, _)| file.starts_with(prefix));
     found.map(|(_, origin)| origin).ok_or_else(|| format!("{file}: no provenance is known"))

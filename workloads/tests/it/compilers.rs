@@ -13,6 +13,7 @@ const GGML: &str = "samples/ggml_two_layers.log.zst";
 const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
 const ASSIGNMENT: &str = "samples/jax_mlp-buffer-assignment.txt";
 const LIVE_RANGE: &str = "samples/jax_mlp-live-range.txt";
+const TFLITE: &str = "samples/small_cnn.tflite.zst";
 const SQUEEZENET: &str = "samples/squeezenet1_0_noweights.onnx";
 
 fn sample(file: &str) -> Vec<u8> {
@@ -250,6 +251,21 @@ fn messages_that_lie_in_each_other_without_end_are_refused() {
     model.extend(deep);
     let error = import("m.onnx", &model).expect_err("deep");
     assert!(error.byte().is_some() && error.reason().contains("recursion limit"), "{error}");
+}
+
+/// The figures are from a script that reads the model through TensorFlow's own classes (`schema_py_generated`).
+#[test]
+fn a_tflite_models_buffers_are_those_of_an_independent_count() {
+    let imported = import(TFLITE, &sample(TFLITE)).expect("valid");
+    let part = only_part(&imported);
+    let instance = &part.trace.instance;
+    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_064, 24_576));
+    assert_eq!(dropped(&imported), [(1, "views", 0), (8, "tensors with data", 33_336)]);
+    let meta = |key| part.trace.labels.meta(key);
+    assert_eq!((meta("tflite-tensors"), meta("tflite-views")), (Some("19"), Some("16=15")));
+    let ops: Vec<&str> = part.trace.labels.buffers.iter().filter_map(|label| label.op.as_deref()).collect();
+    assert_eq!(ops.first().zip(ops.last()), Some((&"0:conv_2d", &"9:softmax")));
+    assert!(part.own_plan().is_none(), "the model carries no offline plan");
 }
 
 /// ggml itself had buffers of 573696 and 7744 bytes for these graphs; it keeps the larger for the third.
