@@ -118,7 +118,7 @@ fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     let mut old_metadata = Vec::new();
     for metadata in root.vector(METADATA_FIELD, 4)?.tables() {
         let metadata = metadata?;
-        if metadata.string(0)? != METADATA {
+        if metadata.vector(0, 1)?.bytes() != METADATA.as_bytes() {
             old_metadata.push(Target::Old(metadata.at()));
         }
     }

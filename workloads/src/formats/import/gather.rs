@@ -30,12 +30,34 @@ pub(super) struct Found {
 pub(super) struct Gather<'f> {
     file: &'f str,
     draft: Draft<'f>,
-    /// How often each name came.
-    times: FxHashMap<String, u64>,
+    unique: Names,
     names: Vec<String>,
     placement: Vec<Option<u64>>,
     without_size: u64,
     without_life: Tally,
+}
+
+/// Names that are no two the same: one that comes again gets a number, `x#2`.
+#[derive(Default)]
+pub(super) struct Names {
+    /// How often each came.
+    times: FxHashMap<String, u64>,
+}
+
+impl Names {
+    /// The name, or the first `name#N` that is free.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let mut tried = name.to_owned();
+        loop {
+            let times = self.times.entry(tried.clone()).or_default();
+            *times += 1;
+            if *times == 1 {
+                return tried;
+            }
+            let again = *times;
+            tried = format!("{name}#{again}");
+        }
+    }
 }
 
 /// How many, and how many bytes.
@@ -62,7 +84,7 @@ impl<'f> Gather<'f> {
         Self {
             file,
             draft: Draft::new(file, options),
-            times: FxHashMap::default(),
+            unique: Names::default(),
             names: Vec::new(),
             placement: Vec::new(),
             without_size: 0,
@@ -91,7 +113,7 @@ impl<'f> Gather<'f> {
             self.without_life.add(found.size);
             return None;
         }
-        let name = self.name(&plain(&found.name));
+        let name = self.unique.unique(&plain(&found.name));
         let label = Label {
             name: name.clone(),
             category: found.category.map(str::to_owned),
@@ -114,20 +136,6 @@ impl<'f> Gather<'f> {
     /// `output` may take the place of `input`.
     pub(super) fn may_overwrite(&mut self, output: usize, input: usize) {
         self.draft.may_overwrite(output, &escape(&self.names[input]));
-    }
-
-    /// A name that no buffer has yet.
-    fn name(&mut self, name: &str) -> String {
-        let mut tried = name.to_owned();
-        loop {
-            let times = self.times.entry(tried.clone()).or_default();
-            *times += 1;
-            if *times == 1 {
-                return tried;
-            }
-            let again = *times;
-            tried = format!("{name}#{again}");
-        }
     }
 
     /// The trace, with the framework's own placement where there is one. What could not be taken in is told.

@@ -13,7 +13,7 @@
 //!
 //! 1. ggml, `src/ggml-alloc.c`: `ggml_dyn_tallocr_alloc`, `ggml_gallocr_allocate_node`, `ggml_gallocr_free_node`.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::super::error::excerpt;
 use super::super::text::whole;
@@ -66,7 +66,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 }
 
 /// A place in ggml's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     chunk: u64,
     offset: u64,
@@ -156,8 +156,8 @@ struct Tensor {
 #[derive(Default)]
 struct Graph {
     tensors: Vec<Tensor>,
-    /// Live buffers, by place.
-    live: FxHashMap<Place, usize>,
+    /// Live buffers, by place; no two overlap.
+    live: BTreeMap<Place, usize>,
     /// Lines `exec:` so far.
     execs: u64,
     is_over: bool,
@@ -171,13 +171,16 @@ impl Graph {
             let first = self.tensors.first().map(|tensor| (tensor.found.name.as_str(), tensor.place));
             self.execs > 0 && first == Some((name, place))
         };
-        let end = place.offset.saturating_add(size);
-        let overlaps = |&tensor: &usize| {
-            let Tensor { found, place: other, .. } = &self.tensors[tensor];
-            let other_end = other.offset.saturating_add(found.size);
-            other.chunk == place.chunk && other.offset < end && place.offset < other_end
+        let overlaps = || {
+            // Of those that begin below its end only the last can reach it.
+            let below = Place { offset: place.offset.saturating_add(size), ..place };
+            let last = self.live.range(..below).next_back().map(|(_, &tensor)| &self.tensors[tensor]);
+            last.is_some_and(|last| {
+                let end = last.place.offset.saturating_add(last.found.size);
+                last.place.chunk == place.chunk && end > place.offset
+            })
         };
-        self.is_over || is_first() || self.live.values().any(overlaps)
+        self.is_over || is_first() || overlaps()
     }
 
     fn take(&mut self, said: Said<'_>, row: u64) -> Result<(), String> {
@@ -240,15 +243,11 @@ impl Graph {
         let cuts = parent_for_node.match_indices(" for ");
         let split = cuts.map(|(at, cut)| (&parent_for_node[..at], &parent_for_node[at + cut.len()..]));
         let owner = |shown: &str| {
-            let is_owner = |name: &str| {
-                name == shown
-                    || shown.strip_suffix(')').is_some_and(|view| view.ends_with(&format!(" ({name}")))
-            };
+            let view = |name: &str| shown.strip_suffix(')')?.strip_suffix(name)?.strip_suffix(" (");
+            let is_owner = |name: &str| name == shown || view(name).is_some();
             // Names come again; the last that is live is meant.
-            let live = self.tensors.iter().enumerate().rev();
-            live.into_iter()
-                .find(|(_, tensor)| tensor.is_live && is_owner(&tensor.found.name))
-                .map(|(at, _)| at)
+            let live = self.live.values().copied();
+            live.filter(|&tensor| is_owner(&self.tensors[tensor].found.name)).max()
         };
         let found = split.into_iter().find_map(|(shown, node)| Some((owner(shown)?, node)));
         let Some((parent, node)) = found else {
@@ -273,7 +272,7 @@ impl Graph {
         gather.meta("framework", "ggml");
         gather.meta("clock", "nodes");
         let one_chunk = self.tensors.iter().all(|tensor| tensor.place.chunk == 0);
-        let mut tops: FxHashMap<u64, u64> = FxHashMap::default();
+        let mut tops: BTreeMap<u64, u64> = BTreeMap::new();
         for tensor in &self.tensors {
             let top = tops.entry(tensor.place.chunk).or_default();
             *top = (*top).max(tensor.place.offset.saturating_add(tensor.found.size));

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::super::error::excerpt;
 use super::super::text::whole;
 use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, framework};
+use super::gather::{Found, Gather, Names, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
 
 pub(super) const READER: Reader =
@@ -33,6 +33,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let mut lines = input.lines();
     let mut imported = Imported::default();
     let mut net: Option<Net> = None;
+    let mut names = Names::default();
     while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
         if line.starts_with('#') {
@@ -41,13 +42,13 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim_ascii();
         if word == "MODEL" {
-            finish(net.replace(Net::new(rest)), &file, options, &mut imported)?;
+            finish(net.replace(Net::new(rest)), &mut names, &file, options, &mut imported)?;
             continue;
         }
         let net = net.get_or_insert_with(|| Net::new("net"));
         net.line(word, rest, number).map_err(|reason| FormatError::new(&file, number, reason))?;
     }
-    finish(net, &file, options, &mut imported)?;
+    finish(net, &mut names, &file, options, &mut imported)?;
     match imported.parts.is_empty() {
         true => Err(FormatError::new(file, 1, "there is no net in it")),
         false => Ok(imported),
@@ -56,14 +57,13 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 
 fn finish(
     net: Option<Net>,
+    names: &mut Names,
     file: &str,
     options: &ReadOptions,
     imported: &mut Imported,
 ) -> Result<(), FormatError> {
     let Some(mut net) = net else { return Ok(()) };
-    let taken =
-        imported.parts.iter().filter(|part| part.trace.labels.meta("model") == Some(&net.name)).count();
-    let name = if taken == 0 { net.name.clone() } else { format!("{}#{}", net.name, taken + 1) };
+    let name = names.unique(&net.name);
     net.live_to_the_end();
     let part = net.part(name, file, options, &mut imported.dropped)?;
     imported.parts.push(part);

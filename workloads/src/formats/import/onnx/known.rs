@@ -2,7 +2,7 @@
 //! a Reshape from the shape of its input.
 
 use super::rules::Call;
-use super::value::Value;
+use super::value::{FOLLOWED, Value};
 
 /// What an operator makes of known numbers; `None` where nothing is known.
 pub(super) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
@@ -32,8 +32,14 @@ pub(super) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
             places.iter().map(at).collect()
         }
         "Concat" => {
-            let parts: Option<Vec<&[i64]>> = (0..call.node.inputs.len()).map(known).collect();
-            parts.map(|parts| parts.concat())
+            let mut joined = Vec::new();
+            for at in 0..call.node.inputs.len() {
+                joined.extend(known(at)?);
+                if joined.len() > FOLLOWED {
+                    return None;
+                }
+            }
+            Some(joined)
         }
         "Slice" => {
             let value = call.maybe(0)?;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::messages::{Graph, Node, ValueInfo};
 use super::rules::{Call, infer};
-use super::value::Value;
+use super::value::{MOST_DIMENSIONS, Value};
 use super::{SHOWN, known};
 
 /// What is known of the values of a graph, by name.
@@ -83,7 +83,7 @@ impl<'g> Shapes<'g> {
 
     /// Node by node, in the file's order.
     fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Result<(), String> {
-        let mut unknown = Vec::new();
+        let mut unknown = Unknown::default();
         for (number, node) in graph.nodes.iter().enumerate() {
             let call = Call {
                 node,
@@ -94,10 +94,10 @@ impl<'g> Shapes<'g> {
                 Ok(values) => (values, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
-            let mut inferred = inferred.into_iter();
+            let mut inferred = inferred.into_iter().filter(|value| value.rank() <= MOST_DIMENSIONS);
             for (at, name) in node.outputs.iter().enumerate() {
-                let value = said.remove(name.as_str()).or(inferred.next().filter(|_| !name.is_empty()));
-                match value {
+                let inferred = inferred.next().filter(|_| !name.is_empty());
+                match said.remove(name.as_str()).or(inferred) {
                     Some(value) if at == 0 && value.ints.is_none() => {
                         self.values.insert(name, value.with_ints(ints.clone()));
                     }
@@ -105,27 +105,43 @@ impl<'g> Shapes<'g> {
                         self.values.insert(name, value);
                     }
                     None if name.is_empty() || self.others.contains(name.as_str()) => {}
-                    None => unknown.push((number, name, reason.clone())),
+                    None => unknown.add(number, name, reason.as_deref()),
                 }
             }
         }
-        unknown_error(&graph.nodes, &unknown)
+        unknown.refuse(&graph.nodes)
     }
 }
 
-fn unknown_error(nodes: &[Node], unknown: &[(usize, &String, Option<String>)]) -> Result<(), String> {
-    let Some((number, name, reason)) = unknown.first() else { return Ok(()) };
-    let more = match unknown.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more values"),
-    };
-    let op = super::shown(&nodes[*number].op_type);
-    let reason = super::brief(reason.as_deref().unwrap_or("the rule has fewer outputs"));
-    Err(format!(
-        "no shape is known of `{}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes writes shapes \
-         into the file",
-        super::shown(name)
-    ))
+/// Values whose shape nobody knows.
+#[derive(Default)]
+struct Unknown<'g> {
+    count: u64,
+    /// The first: its node, its name, and why.
+    first: Option<(usize, &'g str, String)>,
+}
+
+impl<'g> Unknown<'g> {
+    fn add(&mut self, node: usize, name: &'g str, reason: Option<&str>) {
+        self.count += 1;
+        if self.first.is_none() {
+            let reason = reason.unwrap_or("the rule has fewer outputs, or more than 64 dimensions");
+            self.first = Some((node, name, super::brief(reason)));
+        }
+    }
+
+    fn refuse(self, nodes: &[Node]) -> Result<(), String> {
+        let Some((number, name, reason)) = self.first else { return Ok(()) };
+        let more = match self.count - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more values"),
+        };
+        let (name, op) = (super::shown(name), super::shown(&nodes[number].op_type));
+        Err(format!(
+            "no shape is known of `{name}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes \
+             writes shapes into the file"
+        ))
+    }
 }
 
 impl Dims<'_> {

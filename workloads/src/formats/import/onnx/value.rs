@@ -9,7 +9,9 @@ pub(super) const INT64: i32 = 7;
 pub(super) const BOOL: i32 = 9;
 
 /// Whole numbers of larger values are not followed: shapes, axes and bounds are short.
-const FOLLOWED: u64 = 1024;
+pub(super) const FOLLOWED: usize = 1024;
+/// More dimensions than NumPy has are a mistake.
+pub(super) const MOST_DIMENSIONS: usize = 64;
 
 /// A value with a known shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +30,14 @@ impl Value {
 
     /// A value of one dimension with these numbers.
     pub(super) fn of_ints(ints: Vec<i64>) -> Self {
-        Self { elem: INT64, shape: vec![ints.len() as u64], ints: Some(ints) }
+        Self::new(INT64, [ints.len() as u64]).with_ints(Some(ints))
     }
 
-    /// The same with numbers, if they are as many as the shape says.
+    /// The same with numbers, if they are few, and as many as the shape says.
     pub(super) fn with_ints(mut self, ints: Option<Vec<i64>>) -> Self {
-        self.ints = ints.filter(|ints| Some(ints.len() as u64) == elements(&self.shape));
+        let fits =
+            |ints: &Vec<i64>| Some(ints.len() as u64) == elements(&self.shape) && ints.len() <= FOLLOWED;
+        self.ints = ints.filter(fits);
         self
     }
 
@@ -46,7 +50,7 @@ impl Value {
         let dims = tensor.dims.iter().map(|&dim| u64::try_from(dim));
         let shape = dims.collect::<Result<Vec<u64>, _>>().map_err(|_| "it has a negative dimension")?;
         let value = Self::new(tensor.data_type.unwrap_or(0), shape);
-        let few = elements(&value.shape).is_some_and(|count| count <= FOLLOWED);
+        let few = elements(&value.shape).is_some_and(|count| count <= FOLLOWED as u64);
         let ints = if few { ints(tensor, value.elem) } else { None };
         Ok(value.with_ints(ints))
     }

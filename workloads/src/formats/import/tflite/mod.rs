@@ -40,10 +40,11 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     let model = Model::of(&bytes).map_err(broken)?;
     let mut imported = Imported::default();
+    let mut spent = Spent { left: bytes.len().saturating_mul(4) };
     let mut first = 0;
     for number in 0..model.subgraphs.len() {
-        let subgraph =
-            model.subgraphs.table(number).and_then(|table| model.subgraph(table)).map_err(broken)?;
+        let table = model.subgraphs.table(number);
+        let subgraph = table.and_then(|table| model.subgraph(table, &mut spent)).map_err(broken)?;
         let own = model.offline.get(first..first + subgraph.tensors.len());
         first += subgraph.tensors.len();
         let part = subgraph.part(number, own.unwrap_or_default(), &file, options, &mut imported.dropped)?;
@@ -64,8 +65,22 @@ struct Model<'b> {
     operators: Vec<(u32, String)>,
     /// Offsets of the tensors of all subgraphs, or -1; empty where there is no offline plan.
     offline: Vec<i32>,
-    /// More references than bytes are a trick: one vector for many operators.
-    most_references: usize,
+}
+
+/// How many bytes may still be read: what is far more than the file has is the same bytes again and again, by a trick.
+struct Spent {
+    left: usize,
+}
+
+/// Bytes of the smallest table, with the offset that leads to it.
+const TABLE: usize = 8;
+
+impl Spent {
+    fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| Broken::new(at, "its tables say more than the file has bytes for"))?;
+        Ok(())
+    }
 }
 
 impl<'b> Model<'b> {
@@ -88,21 +103,18 @@ impl<'b> Model<'b> {
             has_data.push(buffer.vector(0, 1)?.len() > 0 || buffer.u64(1)? > 1);
         }
         let offline = offline(root, buffers)?;
-        Ok(Self { subgraphs: root.vector(2, 4)?, has_data, operators, offline, most_references: bytes.len() })
+        Ok(Self { subgraphs: root.vector(2, 4)?, has_data, operators, offline })
     }
 
-    fn subgraph(&self, table: Table<'b>) -> Result<Subgraph, Broken> {
+    fn subgraph(&self, table: Table<'b>, spent: &mut Spent) -> Result<Subgraph, Broken> {
+        spent.take(TABLE, table.at())?;
         let mut tensors = Vec::new();
         for tensor in table.vector(0, 4)?.tables() {
-            tensors.push(self.tensor(tensor?)?);
+            tensors.push(self.tensor(tensor?, spent)?);
         }
-        let mut references = 0;
-        let mut list = |of: Table<'b>, field: u16| {
+        let list = |of: Table<'b>, field: u16, spent: &mut Spent| {
             let vector = of.vector(field, 4)?;
-            references += vector.len();
-            if references > self.most_references {
-                return Err(Broken::new(of.at(), "its operators name more tensors than the file has bytes"));
-            }
+            spent.take(4 * vector.len(), of.at())?;
             let check = |number: i32| match usize::try_from(number) {
                 Ok(number) if number < tensors.len() => Ok(Some(number)),
                 // An input that is left out.
@@ -112,7 +124,7 @@ impl<'b> Model<'b> {
             let numbers = vector.ints().map(check).collect::<Result<Vec<_>, _>>()?;
             Ok(numbers.into_iter().flatten().collect::<Vec<usize>>())
         };
-        let (inputs, outputs) = (list(table, 1)?, list(table, 2)?);
+        let (inputs, outputs) = (list(table, 1, spent)?, list(table, 2, spent)?);
         let mut calls = Vec::new();
         for operator in table.vector(3, 4)?.tables() {
             let operator = operator?;
@@ -121,7 +133,8 @@ impl<'b> Model<'b> {
             let Some((number, name)) = known else {
                 return Err(Broken::new(operator.at(), format!("there is no operator code {code}")));
             };
-            let (inputs, outputs) = (list(operator, 1)?, list(operator, 2)?);
+            spent.take(TABLE + name.len(), operator.at())?;
+            let (inputs, outputs) = (list(operator, 1, spent)?, list(operator, 2, spent)?);
             calls.push(Call {
                 is_view: operators::VIEWS.contains(number),
                 name: name.clone(),
@@ -132,11 +145,13 @@ impl<'b> Model<'b> {
         Ok(Subgraph { name: table.string(4)?, tensors, inputs, outputs, calls })
     }
 
-    fn tensor(&self, table: Table<'b>) -> Result<Tensor, Broken> {
+    fn tensor(&self, table: Table<'b>, spent: &mut Spent) -> Result<Tensor, Broken> {
         let bad = |reason: String| Broken::new(table.at(), reason);
         let buffer = table.u32(2)?;
         let has_data = usize::try_from(buffer).ok().and_then(|buffer| self.has_data.get(buffer));
         let has_data = *has_data.ok_or_else(|| bad(format!("there is no buffer {buffer}")))?;
+        let dims = table.vector(0, 4)?.len() + table.vector(7, 4)?.len();
+        spent.take(TABLE + 4 * dims + table.vector(3, 1)?.len(), table.at())?;
         let mut elements = 1_u64;
         for dim in table.vector(0, 4)?.ints() {
             let dim = u64::try_from(dim).map_err(|_| bad(format!("a dimension of {dim}")))?;
@@ -159,7 +174,7 @@ impl<'b> Model<'b> {
 fn offline(root: Table<'_>, buffers: Vector<'_>) -> Result<Vec<i32>, Broken> {
     for metadata in root.vector(6, 4)?.tables() {
         let metadata = metadata?;
-        if metadata.string(0)? == METADATA {
+        if metadata.vector(0, 1)?.bytes() == METADATA.as_bytes() {
             let number = usize::try_from(metadata.u32(1)?).unwrap_or(usize::MAX);
             let buffer = buffers.table(number)?;
             let words = buffer.vector(0, 1)?.bytes().as_chunks::<4>().0;
@@ -342,5 +357,37 @@ impl Left {
             }
         }
         dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::export::tflite_micro::tests::model;
+    use super::super::import;
+    use super::*;
+
+    #[test]
+    fn one_table_named_again_and_again_is_refused() {
+        let whole = model();
+        assert!(import("m.tflite", &whole[..], None, &ReadOptions::default()).is_ok());
+        // Every subgraph is the one there is: few bytes that would be read a million times.
+        let mut many = whole.clone();
+        let root = Table::root(&whole).expect("a model");
+        let subgraph = root.vector(2, 4).and_then(|subgraphs| subgraphs.table(0)).expect("there").at();
+        let field = root.field(2).expect("valid").expect("there");
+        let count = 100_000_u32;
+        let vector = u32::try_from(many.len()).expect("small");
+        // Offsets lead forward: the vector stands before a second copy of the model's tables.
+        many.extend(count.to_le_bytes());
+        let copy = many.len() + 4 * count as usize;
+        for at in (many.len()..copy).step_by(4) {
+            many.extend(u32::try_from(copy + subgraph - at).expect("small").to_le_bytes());
+        }
+        many.extend(&whole);
+        many[field..field + 4]
+            .copy_from_slice(&(vector - u32::try_from(field).expect("small")).to_le_bytes());
+        let error =
+            import("m.tflite", &many[..], None, &ReadOptions::default()).map(drop).expect_err("a trick");
+        assert!(error.reason().contains("more than the file has bytes for"), "{error}");
     }
 }

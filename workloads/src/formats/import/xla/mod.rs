@@ -16,6 +16,8 @@ mod heap;
 mod messages;
 mod text;
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use self::messages::{BufferAllocation, BufferAssignment, HeapTrace, HloModule, HloProto, LogicalBuffer};
@@ -104,7 +106,7 @@ impl<'p> Dump<'p> {
 
     fn import(&self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
         let mut imported = Imported::default();
-        let mut planned = Vec::new();
+        let mut planned = BTreeSet::new();
         for (number, trace) in self.assignment.heap_traces.iter().enumerate() {
             let (part, allocation) = self.part(file, options, number, trace, &mut imported.dropped)?;
             imported.parts.push(part);
@@ -181,7 +183,7 @@ impl<'p> Dump<'p> {
     }
 
     /// The allocations that no heap was planned into.
-    fn outside(&self, planned: &[usize]) -> Vec<Dropped> {
+    fn outside(&self, planned: &BTreeSet<usize>) -> Vec<Dropped> {
         let mut tallies = Outside::default();
         for (at, allocation) in self.assignment.allocations.iter().enumerate() {
             if !planned.contains(&at) {
