@@ -62,7 +62,9 @@ pub(crate) fn check_import(format: &str, bytes: &[u8]) {
         Ok(imported) => imported.expect("the format was said"),
         Err(error) => {
             assert!(error.line() >= 1 && error.to_string().len() < 1000, "{error}");
-            assert!(error.byte().is_none_or(|byte| byte <= bytes.len() as u64), "{error}");
+            // Of compressed bytes the place is one of what they unpack to.
+            let is_packed = matches!(bytes, [_, 0xB5, 0x2F, 0xFD, ..] | [_, 0x2A, 0x4D, 0x18, ..]);
+            assert!(is_packed || error.byte().is_none_or(|byte| byte <= bytes.len() as u64), "{error}");
             return;
         }
     };

@@ -249,3 +249,21 @@ fn a_shared_event_is_read_as_often_as_it_is_there() {
         only_part(imported).trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
     assert_eq!(lives, [(1, 2), (2, 3)]);
 }
+
+#[test]
+fn bad_profiles_are_refused_with_their_line() {
+    let reader = import::reader("torch-profiler");
+    let wrong = |text: &str, place: &str, reason: &str| {
+        let error = import::import("p.json", text.as_bytes(), reader, &ReadOptions::default());
+        let error = error.expect_err("refused").to_string();
+        assert!(error.starts_with(place) && error.contains(reason), "{error}");
+        assert!(error.len() < 300, "{error}");
+    };
+    wrong("{\"traceEvents\":[\n", "p.json:2:", "EOF");
+    wrong("{\"traceEvents\":[]}", "p.json:1:", "profile with profile_memory=True");
+    wrong(&format!("\n\"{}\"", "x".repeat(5000)), "p.json:2:", "invalid type: string");
+    let event = "{\"ph\":\"i\",\"name\":\"[memory]\",\"args\":{\"Ev Idx\":1,\"Bytes\":8}}";
+    wrong(&format!("{{\"traceEvents\":[\n{event}]}}"), "p.json:2:", "an event `[memory]` has no `Addr`");
+    wrong(&format!("{{\"traceEvents\":{}", "[".repeat(1_000_000)), "p.json:1:", "");
+    wrong(&format!("{{\"a\":{}", "[".repeat(1_000_000)), "p.json:1:", "");
+}

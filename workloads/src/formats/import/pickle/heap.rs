@@ -337,8 +337,27 @@ impl Heap {
         (value.kind() == Kind::Float).then(|| self.floats[value.index()])
     }
 
+    /// The shape of a dict, where its values begin, and the byte of the file at which it does.
+    pub(super) fn dict(&self, value: Value) -> Option<(u32, u32, u64)> {
+        let Dict { shape, start, byte: [high, low], .. } =
+            *value.is_dict().then(|| &self.dicts[value.index()])?;
+        Some((shape, start, u64::from(high) << 32 | u64::from(low)))
+    }
+
+    /// The value at a place behind the beginning of a dict.
+    pub(super) fn value_at(&self, start: u32, place: u32) -> Value {
+        self.slab[(start + place) as usize]
+    }
+
+    /// The keys of a shape with their places, the last first.
+    pub(super) fn keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
+        let of = |shape: u32| self.shapes[shape as usize];
+        let all = std::iter::successors(Some(of(shape)), move |shape| Some(of(shape.before)));
+        all.take_while(|shape| shape.length > 0).map(|shape| (shape.length - 1, shape.key))
+    }
+
     /// The text value that is equal to this one, if any value is.
-    fn find_text(&self, text: &str) -> Option<Value> {
+    pub(super) fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
         Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text.as_bytes())
     }
@@ -346,53 +365,6 @@ impl Heap {
 
 fn hash(bytes: &[u8]) -> u64 {
     FxBuildHasher.hash_one(bytes)
-}
-
-/// The values of a dict that were asked for.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Record<const N: usize> {
-    /// The byte of the file at which the dict begins.
-    pub(in super::super) byte: u64,
-    /// In the order of the names; `None` where it has no such key.
-    pub(in super::super) values: [Option<Value>; N],
-}
-
-/// Looks the same keys up in many dicts.
-#[derive(Debug)]
-pub(in super::super) struct Fields<const N: usize> {
-    keys: [Option<Value>; N],
-    /// Where each key stands in a shape.
-    places: FxHashMap<u32, [Option<u32>; N]>,
-}
-
-impl<const N: usize> Fields<N> {
-    pub(in super::super) fn new(heap: &Heap, names: [&str; N]) -> Self {
-        Self { keys: names.map(|name| heap.find_text(name)), places: FxHashMap::default() }
-    }
-
-    /// The entries of a dict; `None` if the value is none.
-    pub(in super::super) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
-        let Dict { shape, start, byte: [high, low], .. } =
-            *dict.is_dict().then(|| &heap.dicts[dict.index()])?;
-        let keys = &self.keys;
-        let places = self.places.entry(shape).or_insert_with(|| places(heap, shape, keys));
-        let values = places.map(|place| place.map(|place| heap.slab[(start + place) as usize]));
-        Some(Record { byte: u64::from(high) << 32 | u64::from(low), values })
-    }
-}
-
-fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Option<Value>; N]) -> [Option<u32>; N] {
-    let mut places = [None; N];
-    let mut at = heap.shapes[shape as usize];
-    while at.length > 0 {
-        for (place, key) in places.iter_mut().zip(keys) {
-            if place.is_none() && *key == Some(at.key) {
-                *place = Some(at.length - 1);
-            }
-        }
-        at = heap.shapes[at.before as usize];
-    }
-    places
 }
 
 #[cfg(test)]
@@ -448,24 +420,5 @@ mod tests {
             assert!(items.map(|&item| heap.integer(item)).eq((0..1000).map(Some)));
         }
         assert!(heap.slab.len() < 8000, "{}", heap.slab.len());
-    }
-
-    #[test]
-    fn the_last_of_equal_keys_counts() {
-        let mut heap = Heap::new();
-        let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
-        let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number).expect("room")).collect();
-        let dict = heap.dict_of(5 << 32 | 7).expect("room");
-        heap.set(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
-        heap.set(dict, &[x, numbers[2]]).expect("room");
-        let other = heap.dict_of(9).expect("room");
-        heap.set(other, &[y, numbers[3]]).expect("room");
-        let mut fields = Fields::new(&heap, ["x", "y", "z", "w"]);
-        let record = fields.of(&heap, dict).expect("a dict");
-        assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
-        assert_eq!(record.byte, 5 << 32 | 7);
-        assert_eq!(fields.of(&heap, other).expect("a dict").values, [None, Some(numbers[3]), None, None]);
-        assert!(fields.of(&heap, z).is_none());
-        assert!(heap.set(dict, &[other, x]).is_err());
     }
 }

@@ -2,16 +2,14 @@
 
 use std::io::{self, Read};
 
-use rustc_hash::FxHashMap;
-
+use super::bytes::Bytes;
 use super::heap::{Heap, Value};
+use super::memo::Memo;
 use super::opcode;
 use crate::formats::FormatError;
 
 /// The highest protocol. Protocol 5 adds opcodes for bytes outside the stream, which are refused like any other.
 const HIGHEST: u8 = 5;
-/// Bytes read at a time.
-const CHUNK: usize = 64 << 10;
 /// More bytes than any input has: a length beyond is a lie that needs no reading.
 const LONGEST: u64 = 1 << 62;
 
@@ -35,7 +33,7 @@ pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Valu
             Ok(Some(root)) => break root,
             Err(Trouble::Wrong(reason)) => return Err(FormatError::at_byte(file, at, reason)),
             Err(Trouble::Read(error)) => {
-                return Err(FormatError::at_byte(file, machine.bytes.read, error.to_string()));
+                return Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string()));
             }
         }
     };
@@ -43,9 +41,9 @@ pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Valu
         Ok(None) => Ok((machine.heap, root)),
         Ok(Some(_)) => {
             let reason = "something follows the end of the pickle";
-            Err(FormatError::at_byte(file, machine.bytes.read - 1, reason))
+            Err(FormatError::at_byte(file, machine.bytes.read() - 1, reason))
         }
-        Err(error) => Err(FormatError::at_byte(file, machine.bytes.read, error.to_string())),
+        Err(error) => Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string())),
     }
 }
 
@@ -80,7 +78,7 @@ struct Machine<R> {
 impl<R: Read> Machine<R> {
     /// Performs one opcode; the value of the pickle at its last. `at` is set to the opcode's byte.
     fn step(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
-        *at = self.bytes.read;
+        *at = self.bytes.read();
         let Some(opcode) = self.bytes.next()? else { return Err("the pickle ends without STOP".into()) };
         match opcode {
             0x80 => self.protocol()?,
@@ -266,89 +264,6 @@ fn plausible(what: &str, length: u64) -> Result<(), Trouble> {
     match length {
         0..LONGEST => Ok(()),
         _ => Err(Trouble::Wrong(format!("a {what} of {length} bytes"))),
-    }
-}
-
-/// Values that may be asked for again. Picklers number them 0, 1, 2, ...; other numbers are kept apart, so that a large
-/// one costs no more than a small one.
-#[derive(Default)]
-struct Memo {
-    dense: Vec<Value>,
-    sparse: FxHashMap<u64, Value>,
-}
-
-impl Memo {
-    fn count(&self) -> u64 {
-        (self.dense.len() + self.sparse.len()) as u64
-    }
-
-    fn get(&self, index: u64) -> Option<Value> {
-        let dense = usize::try_from(index).ok().and_then(|index| self.dense.get(index));
-        dense.or_else(|| self.sparse.get(&index)).copied()
-    }
-
-    fn put(&mut self, index: u64, value: Value) {
-        let length = self.dense.len() as u64;
-        if index == length && !self.sparse.contains_key(&index) {
-            self.dense.push(value);
-        } else if let Some(old) = usize::try_from(index).ok().and_then(|index| self.dense.get_mut(index)) {
-            *old = value;
-        } else {
-            self.sparse.insert(index, value);
-        }
-    }
-}
-
-/// Bytes of an input one after the other.
-struct Bytes<R> {
-    input: R,
-    buffer: Box<[u8]>,
-    from: usize,
-    to: usize,
-    /// Bytes that were handed out.
-    read: u64,
-}
-
-impl<R: Read> Bytes<R> {
-    fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; CHUNK].into(), from: 0, to: 0, read: 0 }
-    }
-
-    /// Reads on where the buffer is empty; `false` at the end of the input.
-    fn fill(&mut self) -> io::Result<bool> {
-        while self.from == self.to {
-            match self.input.read(&mut self.buffer) {
-                Ok(0) => return Ok(false),
-                Ok(count) => (self.from, self.to) = (0, count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
-    fn next(&mut self) -> io::Result<Option<u8>> {
-        if !self.fill()? {
-            return Ok(None);
-        }
-        let byte = self.buffer[self.from];
-        self.from += 1;
-        self.read += 1;
-        Ok(Some(byte))
-    }
-
-    /// Appends so many bytes to a buffer, or all that there are; says how many.
-    fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
-        let mut left = count;
-        while left > 0 && self.fill()? {
-            let chunk = &self.buffer[self.from..self.to];
-            let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-            into.extend_from_slice(chunk);
-            self.from += chunk.len();
-            self.read += chunk.len() as u64;
-            left -= chunk.len() as u64;
-        }
-        Ok(count - left)
     }
 }
 

@@ -12,9 +12,13 @@
 //! 1. Python's `pickletools` (the opcodes and their arguments), <https://docs.python.org/3/library/pickletools.html>
 //! 2. PEP 3154, Pickle protocol version 4, <https://peps.python.org/pep-3154/>
 
+mod bytes;
+mod fields;
 mod heap;
 mod machine;
+mod memo;
 mod opcode;
 
-pub(super) use heap::{Fields, Heap, Record, Value};
+pub(super) use fields::{Fields, Record};
+pub(super) use heap::{Heap, Value};
 pub(super) use machine::load;

@@ -1,5 +1,7 @@
 //! What PyTorch writes about its memory: snapshots of its allocator for GPUs, and traces of its profiler.
 
+mod annotations;
+mod device;
 mod frames;
 mod lives;
 mod profiler;

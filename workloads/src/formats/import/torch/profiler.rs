@@ -39,7 +39,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         let text = error.to_string();
         // The place stands in front.
         let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
-        FormatError::new(&file, (error.line() as u64).max(1), reason)
+        // It repeats what it did not expect, however long that is.
+        FormatError::new(&file, (error.line() as u64).max(1), clip(reason))
     })?;
     if events.memory.is_empty() {
         let reason = "there is no event `[memory]` in it: profile with profile_memory=True";

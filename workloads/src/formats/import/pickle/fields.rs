@@ -1,0 +1,78 @@
+//! Looks up what dicts say.
+
+use rustc_hash::FxHashMap;
+
+use super::heap::{Heap, Value};
+
+/// The values of a dict that were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Record<const N: usize> {
+    /// The byte of the file at which the dict begins.
+    pub(in super::super) byte: u64,
+    /// In the order of the names; `None` where it has no such key.
+    pub(in super::super) values: [Option<Value>; N],
+}
+
+/// Looks the same keys up in many dicts.
+#[derive(Debug)]
+pub(in super::super) struct Fields<const N: usize> {
+    keys: [Option<Value>; N],
+    /// Where each key stands in a shape.
+    places: FxHashMap<u32, [Option<u32>; N]>,
+}
+
+impl<const N: usize> Fields<N> {
+    pub(in super::super) fn new(heap: &Heap, names: [&str; N]) -> Self {
+        Self { keys: names.map(|name| heap.find_text(name)), places: FxHashMap::default() }
+    }
+
+    /// The entries of a dict; `None` if the value is none.
+    pub(in super::super) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
+        let (shape, start, byte) = heap.dict(dict)?;
+        let keys = &self.keys;
+        let places = self.places.entry(shape).or_insert_with(|| places(heap, shape, keys));
+        let values = places.map(|place| place.map(|place| heap.value_at(start, place)));
+        Some(Record { byte, values })
+    }
+}
+
+fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Option<Value>; N]) -> [Option<u32>; N] {
+    let mut places = [None; N];
+    for (at, found) in heap.keys(shape) {
+        for (place, key) in places.iter_mut().zip(keys) {
+            if place.is_none() && *key == Some(found) {
+                *place = Some(at);
+            }
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(heap: &mut Heap, text: &str) -> Value {
+        heap.text_buffer().extend(text.as_bytes());
+        heap.text_of().expect("UTF-8")
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        let mut heap = Heap::new();
+        let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
+        let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number).expect("room")).collect();
+        let dict = heap.dict_of(5 << 32 | 7).expect("room");
+        heap.set(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
+        heap.set(dict, &[x, numbers[2]]).expect("room");
+        let other = heap.dict_of(9).expect("room");
+        heap.set(other, &[y, numbers[3]]).expect("room");
+        let mut fields = Fields::new(&heap, ["x", "y", "z", "w"]);
+        let record = fields.of(&heap, dict).expect("a dict");
+        assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
+        assert_eq!(record.byte, 5 << 32 | 7);
+        assert_eq!(fields.of(&heap, other).expect("a dict").values, [None, Some(numbers[3]), None, None]);
+        assert!(fields.of(&heap, z).is_none());
+        assert!(heap.set(dict, &[other, x]).is_err());
+    }
+}

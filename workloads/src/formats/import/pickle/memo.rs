@@ -1,0 +1,35 @@
+//! What a pickle may ask for again.
+
+use rustc_hash::FxHashMap;
+
+use super::heap::Value;
+
+/// Values that may be asked for again. Picklers number them 0, 1, 2, ...; other numbers are kept apart, so that a large
+/// one costs no more than a small one.
+#[derive(Default)]
+pub(super) struct Memo {
+    dense: Vec<Value>,
+    sparse: FxHashMap<u64, Value>,
+}
+
+impl Memo {
+    pub(super) fn count(&self) -> u64 {
+        (self.dense.len() + self.sparse.len()) as u64
+    }
+
+    pub(super) fn get(&self, index: u64) -> Option<Value> {
+        let dense = usize::try_from(index).ok().and_then(|index| self.dense.get(index));
+        dense.or_else(|| self.sparse.get(&index)).copied()
+    }
+
+    pub(super) fn put(&mut self, index: u64, value: Value) {
+        let length = self.dense.len() as u64;
+        if index == length && !self.sparse.contains_key(&index) {
+            self.dense.push(value);
+        } else if let Some(old) = usize::try_from(index).ok().and_then(|index| self.dense.get_mut(index)) {
+            *old = value;
+        } else {
+            self.sparse.insert(index, value);
+        }
+    }
+}
