@@ -104,7 +104,9 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
     let target = Target::open(&args.output)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
+    let mut imported = inputs::open_parts(&source)?;
+    std::mem::take(&mut imported.dropped).iter().for_each(|dropped| note(&dropped.to_string()));
+    let Part { trace, framework, .. } = imported.part(&source.name, &source.options()?)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
@@ -121,7 +123,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
             return Err(Failure::usage("idealloc's CSV has no place for the offsets of a plan"));
         }
         (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
-        (ExportFormat::Perfetto, plan) => write_perfetto(&trace, plan.as_ref()),
+        (ExportFormat::Perfetto, plan) => write_perfetto(&trace, plan.as_ref(), framework.as_ref()),
         (ExportFormat::PlanJson, Some(plan)) => write_plan_json(&trace, plan),
         (ExportFormat::TfliteMicro, Some(plan)) => offline_plan(args, &trace, plan)?,
         (ExportFormat::CHeader, Some(plan)) => write_c_header(&trace, plan, &args.prefix)?,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use planlab_dsa::{Bytes, Instance};
 use planlab_workloads::formats::import::{self, Imported, Part};
-use planlab_workloads::formats::{FormatError, ReadOptions, read_trace, write_trace};
+use planlab_workloads::formats::{FormatError, ReadOptions, read_trace, write_perfetto, write_trace};
 use planlab_workloads::recorded::stored_file;
 
 const GGML: &str = "samples/ggml_two_layers.log.zst";
@@ -288,6 +288,22 @@ fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
             ("graph-2", 50, 16, 573_696, 508_160),
         ]
     );
+}
+
+/// The curve of what PyTorch held comes to the peak that it counted, in the counters as in its snapshot.
+#[test]
+fn what_a_framework_reserved_is_a_counter() {
+    let file = "samples/resnet50_b64_3it_early.pickle.zst";
+    let imported = import(file, &sample(file)).expect("valid");
+    let part = only_part(&imported);
+    let bytes = write_perfetto(&part.trace, None, part.framework.as_ref());
+    let document: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    let events = document["traceEvents"].as_array().expect("events").iter();
+    let highest = |name: &str| {
+        let of_name = events.clone().filter(|event| event["ph"] == "C" && event["name"] == name);
+        of_name.filter_map(|event| event["args"]["bytes"].as_u64()).max()
+    };
+    assert_eq!((highest("reserved"), highest("load")), (Some(6_570_377_216), Some(5_762_142_352)));
 }
 
 /// A folder of the corpus of external instances; says so where there is none.

@@ -10,20 +10,22 @@ use planlab_dsa::{Buffer, Plan};
 use serde_json::{Value, json};
 
 use super::super::Trace;
+use super::super::import::Framework;
 use super::{arena_name, heights};
 
 /// The process that holds the counters of all arenas.
 const ALL: usize = 0;
 
 /// Events of the trace viewer: a track of slices for each arena, a slice for each buffer; counters of the load and, with
-/// a plan, of the highest end among the live buffers of each arena and of the plan's height. What PyTorch reserved is a
-/// counter too where the trace says it. A step is a microsecond, or what the trace says (`step-unit`).
+/// a plan, of the highest end among the live buffers of each arena and of the plan's height. What the framework reserved
+/// is a counter too: over time where it says so, else its peak. A step is a microsecond, or what the trace says
+/// (`step-unit`).
 ///
 /// # Panics
 ///
 /// If the plan is none of the trace.
 #[must_use]
-pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
+pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
     let clock = Clock::of(trace);
     let mut events = vec![process(ALL, "memory")];
     load(trace, &clock, &mut events);
@@ -31,10 +33,7 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
         let total: u64 = heights(trace, plan).iter().map(|height| height.get()).sum();
         constant(trace, &clock, "height", total, &mut events);
     }
-    let reserved = trace.labels.metadata.iter().find(|(key, _)| key.ends_with("reserved-peak-bytes"));
-    if let Some(bytes) = reserved.and_then(|(_, value)| value.parse().ok()) {
-        constant(trace, &clock, "reserved (peak)", bytes, &mut events);
-    }
+    reserved(trace, framework, &clock, &mut events);
     for arena in 0..trace.instance.arenas().len() {
         events.push(process(arena + 1, &arena_name(trace, arena)));
         if let Some(plan) = plan {
@@ -74,7 +73,12 @@ impl Clock {
     }
 
     fn at(&self, step: u32) -> f64 {
-        self.original.get(&step).map_or(f64::from(step), |&step| step as f64) * self.scale
+        self.raw(self.original.get(&step).copied().unwrap_or(u64::from(step)))
+    }
+
+    /// Of a step as the file has it.
+    fn raw(&self, step: u64) -> f64 {
+        step as f64 * self.scale
     }
 }
 
@@ -98,6 +102,30 @@ fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut V
     if let Some(first) = starts.min() {
         events.push(counter(ALL, name, clock.at(first), bytes));
         events.push(counter(ALL, name, clock.at(trace.instance.horizon().get()), bytes));
+    }
+}
+
+/// What the framework held: at each step if it says so, else at most.
+fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Vec<Value>) {
+    let segments = framework.map_or(&[][..], |framework| &framework.segments);
+    let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for segment in segments {
+        let (from, to) = segment.steps;
+        let came = &mut changes.entry(from).or_default().0;
+        *came = came.saturating_add(segment.size);
+        let went = &mut changes.entry(to).or_default().1;
+        *went = went.saturating_add(segment.size);
+    }
+    let mut held = 0_u64;
+    for (step, (came, went)) in changes {
+        held = held.saturating_add(came).saturating_sub(went);
+        events.push(counter(ALL, "reserved", clock.raw(step), held));
+    }
+    if segments.is_empty() {
+        let told = framework.and_then(|framework| framework.reserved_peak).map(|bytes| bytes.get());
+        let written = trace.labels.metadata.iter().find(|(key, _)| key.ends_with("reserved-peak-bytes"));
+        let peak = told.or_else(|| written.and_then(|(_, value)| value.parse().ok()));
+        peak.into_iter().for_each(|peak| constant(trace, clock, "reserved (peak)", peak, events));
     }
 }
 
@@ -174,7 +202,7 @@ mod tests {
     #[test]
     fn counters_and_slices_say_what_the_plan_says() {
         let (trace, plan) = planned();
-        let events = events(&write_perfetto(&trace, Some(&plan)));
+        let events = events(&write_perfetto(&trace, Some(&plan), None));
         assert_eq!(
             counters(&events, "load"),
             [(0.0, 64), (1.0, 96), (2.0, 144), (3.0, 80), (4.0, 48), (5.0, 0)]
@@ -197,7 +225,7 @@ mod tests {
     #[test]
     fn a_trace_alone_has_its_load() {
         let (trace, _) = planned();
-        let events = events(&write_perfetto(&trace, None));
+        let events = events(&write_perfetto(&trace, None, None));
         assert_eq!(counters(&events, "load").len(), 6);
         assert!(counters(&events, "height").is_empty() && counters(&events, "highest end").is_empty());
     }
