@@ -2,7 +2,8 @@
 // of `planlab-workloads` with the seeds in `corpus/`.
 
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, Trace, import, read_trace, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
+    write_trace,
 };
 use planlab_workloads::waste::Waste;
 use planlab_workloads::{Dialect, ReadOptions};
@@ -87,4 +88,31 @@ pub(crate) fn check_snapshot(bytes: &[u8]) {
 
 pub(crate) fn check_profile(bytes: &[u8]) {
     check_import("torch-profiler", bytes);
+}
+
+pub(crate) fn check_hlo(bytes: &[u8]) {
+    check_import("xla-hlo", bytes);
+}
+
+pub(crate) fn check_onnx(bytes: &[u8]) {
+    check_import("onnx", bytes);
+}
+
+/// A model also takes a plan, and stays the model that it was.
+pub(crate) fn check_tflite(bytes: &[u8]) {
+    check_import("tflite", bytes);
+    let plan = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+    let Ok(planned) = with_offline_plan("input", bytes, &plan) else { return };
+    let read = |bytes: &[u8]| import::import("input", bytes, None, &ReadOptions::default()).ok().flatten();
+    let Some(before) = read(bytes) else { return };
+    let after = read(&planned).expect("what was a model still is");
+    let instances = |read: &import::Imported| {
+        read.parts.iter().map(|part| part.trace.instance.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(instances(&before), instances(&after));
+}
+
+/// The text formats of compilers and allocators, each of which must survive the others' files.
+pub(crate) fn check_texts(bytes: &[u8]) {
+    ["xla-text", "glow", "iopddl", "ggml"].iter().for_each(|format| check_import(format, bytes));
 }

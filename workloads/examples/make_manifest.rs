@@ -107,11 +107,16 @@ fn origin(file: &str) -> Result<&'static str, String> {
         ),
         ("schedules/PIPEDREAM", "the licence of schedules/pd_*"),
         ("schedules/", "a graph of MXNet 0.11 with the memory total that MXNet itself prints for it"),
+        (
+            "samples/ggml",
+            "the log of ggml's allocator (llama.cpp) for two layers like Llama's at 64, 1 and 64 tokens",
+        ),
         ("samples/jax", "an XLA dump of a small net"),
         ("samples/mlp_cpu", "a Chrome trace of torch.profiler with memory events"),
         ("samples/resnet50", "torch.cuda.memory._snapshot of a ResNet-50 run, early or late recording"),
         ("samples/torch2", "torch.cuda.memory._snapshot with two streams and an out-of-memory event"),
         ("samples/squeezenet", "an ONNX model without weights"),
+        ("samples/small_cnn", "a TensorFlow Lite model of ten operators, all weights 0"),
     ];
     let found = known.into_iter().find(|(prefix, _)| file.starts_with(prefix));
     found.map(|(_, origin)| origin).ok_or_else(|| format!("{file}: no provenance is known"))

@@ -45,6 +45,16 @@ pub(crate) enum ExportFormat {
     Minimalloc,
     /// idealloc's CSV, both ends exclusive, steps doubled
     Idealloc,
+    /// A plan as one JSON object
+    PlanJson,
+    /// The offline plan of TensorFlow Lite Micro, as the bytes of a model's metadata
+    TfliteMicro,
+    /// A C header with the offsets of a plan
+    CHeader,
+    /// JSON for ui.perfetto.dev: load, height, and a track for each arena
+    Perfetto,
+    /// Sizes and offsets in order of request, for a caching allocator
+    Requests,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,6 +83,9 @@ pub(crate) struct ImportArgs {
     pub(crate) pins: bool,
     #[command(flatten)]
     pub(crate) parts: Parts,
+    /// Write the framework's own placement too, as a plan of the trace
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) plan: Option<String>,
     /// Where to write the trace (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "TRACE", default_value = "-")]
     pub(crate) output: String,
@@ -88,6 +101,12 @@ pub(crate) struct ExportArgs {
     pub(crate) plan: Option<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    /// tflite-micro: put the offline plan into a copy of this model, and write that
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) into: Option<String>,
+    /// c-header: what all names begin with
+    #[arg(long, value_name = "NAME", default_value = "planlab")]
+    pub(crate) prefix: String,
     /// Where to write the file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-")]
     pub(crate) output: String,

@@ -9,5 +9,5 @@ mod source;
 pub(crate) use carried::{Carried, carried};
 pub(crate) use hints::Hints;
 pub(crate) use source::{
-    Source, document, import_parts, limits, name, open, open_parts, plan, plan_file, set_limit,
+    Source, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file, set_limit,
 };

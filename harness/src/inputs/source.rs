@@ -9,7 +9,7 @@ use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
 use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_input, read_document, read_trace, read_trace_from, write_trace,
+    InputLimits, PlanFile, check_input, read_bytes, read_document, read_trace, read_trace_from, write_trace,
 };
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,8 @@ impl Source {
 }
 
 fn is_file_name(argument: &str) -> bool {
-    const ENDINGS: [&str; 9] = [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".txt"];
+    const ENDINGS: [&str; 11] =
+        [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".tflite", ".txt", ".log"];
     ENDINGS.iter().any(|ending| argument.ends_with(ending))
 }
 
@@ -129,6 +130,11 @@ pub(crate) fn reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
 
 fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
     Ok(File::open(path).with_context(|| InFile(name.to_owned()))?)
+}
+
+/// All bytes of a file that is no trace.
+pub(crate) fn bytes(argument: &str) -> Result<Vec<u8>, Failure> {
+    Ok(read_bytes(name(argument), reader(argument)?, limits())?)
 }
 
 /// The text of a document (JSON, TOML).

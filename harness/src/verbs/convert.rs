@@ -1,8 +1,11 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{Instance, Plan};
-use planlab_workloads::formats::import::{self, Dropped, Framework};
-use planlab_workloads::formats::{Dialect, write_idealloc, write_minimalloc, write_plan, write_trace};
+use planlab_workloads::formats::import::{self, Dropped, Framework, Part};
+use planlab_workloads::formats::{
+    Dialect, with_offline_plan, write_c_header, write_idealloc, write_minimalloc, write_offline_plan,
+    write_perfetto, write_plan, write_plan_json, write_requests, write_trace,
+};
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
 
@@ -38,7 +41,11 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
             "--dialect is for idealloc; the other formats say what their columns mean",
         ));
     }
+    if args.plan.as_deref() == Some("-") && args.output == "-" {
+        return Err(Failure::usage("the trace and the plan cannot both go to stdout"));
+    }
     let target = Target::open(&args.output)?;
+    let plan = args.plan.as_deref().map(|path| Ok::<_, Failure>((Target::open(path)?, path))).transpose()?;
     let options = ReadOptions::default()
         .with_dialect(dialect)
         .with_pins(args.pins)
@@ -49,12 +56,30 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     dropped.iter().for_each(|dropped| note(&dropped.to_string()));
     let part = imported.part(inputs::name(&args.file), &options)?;
     part.trace.notices.iter().for_each(|notice| note(notice));
-    let about = json!({
+    let mut about = json!({
         "part": part.name,
         "dropped": dropped.iter().map(dropped_object).collect::<Vec<Value>>(),
         "framework": part.framework.as_ref().map(framework_object),
     });
+    if let Some((target, path)) = plan {
+        about["plan"] = own_plan((target, path), &part)?;
+    }
     written_with((target, &args.output), &write_trace(&part.trace), &part.trace, about, output)
+}
+
+/// Writes the framework's own placement as a plan, and says what is in it.
+fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failure> {
+    let name = part.framework.as_ref().map_or("the file", |framework| framework.name);
+    let plan = part
+        .own_plan()
+        .ok_or_else(|| Failure::usage(format!("{name} does not say where it put every buffer")))?;
+    let bytes = write_plan(&part.trace, &plan);
+    let refuse =
+        |violation| Failure::new(Exit::Invalid, format!("{name}'s own placement is no plan: {violation}"));
+    let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
+    target.write(&bytes)?;
+    note(&format!("{path}: {name}'s own placement, height {height}"));
+    Ok(json!({ "output": path, "height": height }))
 }
 
 /// What was left out, for programs.
@@ -72,11 +97,16 @@ fn framework_object(framework: &Framework) -> Value {
 }
 
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
+    if args.into.is_some() && args.format != ExportFormat::TfliteMicro {
+        return Err(Failure::usage("--into is for tflite-micro"));
+    }
     output.refuse_stdout(if args.plan.is_some() { "plan" } else { "trace" }, &args.output)?;
     let target = Target::open(&args.output)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
+    let mut imported = inputs::open_parts(&source)?;
+    std::mem::take(&mut imported.dropped).iter().for_each(|dropped| note(&dropped.to_string()));
+    let Part { trace, framework, .. } = imported.part(&source.name, &source.options()?)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
@@ -93,8 +123,23 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
             return Err(Failure::usage("idealloc's CSV has no place for the offsets of a plan"));
         }
         (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
+        (ExportFormat::Perfetto, plan) => write_perfetto(&trace, plan.as_ref(), framework.as_ref()),
+        (ExportFormat::PlanJson, Some(plan)) => write_plan_json(&trace, plan),
+        (ExportFormat::TfliteMicro, Some(plan)) => offline_plan(args, &trace, plan)?,
+        (ExportFormat::CHeader, Some(plan)) => write_c_header(&trace, plan, &args.prefix)?,
+        (ExportFormat::Requests, Some(plan)) => write_requests(&trace, plan)?,
+        (_, None) => return Err(Failure::usage("this format is of plans: name the plan behind the trace")),
     };
     written((target, &args.output), &bytes, &trace, output)
+}
+
+/// The words of an offline plan, or the model that `--into` names with them.
+fn offline_plan(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<Vec<u8>, Failure> {
+    let words = write_offline_plan(trace, plan)?;
+    match &args.into {
+        Some(model) => Ok(with_offline_plan(inputs::name(model), &inputs::bytes(model)?, &words)?),
+        None => Ok(words),
+    }
 }
 
 /// The trace with every buffer pinned where the plan has it: what MiniMalloc's format calls a solution.

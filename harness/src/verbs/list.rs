@@ -333,6 +333,11 @@ fn format_entries() -> Vec<Entry> {
         ("minimalloc", "MiniMalloc's CSV (import, export)"),
         ("graph", "operations as JSON Lines, read as their live ranges (`model --emit graph` writes them)"),
         ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
+        ("plan-json", "a plan as one JSON object (export)"),
+        ("tflite-micro", "the offline plan of TensorFlow Lite Micro, alone or --into a model (export)"),
+        ("c-header", "a C header with the offsets of a plan (export)"),
+        ("perfetto", "JSON for ui.perfetto.dev: load, height, a track for each arena (export)"),
+        ("requests", "sizes and offsets in order of request, for a caching allocator (export)"),
     ];
     let foreign = READERS.into_iter().map(|reader| (reader.key, format!("{} (import)", reader.title)));
     let rows = rows.into_iter().map(|(key, description)| (key, description.to_owned())).chain(foreign);

@@ -9,6 +9,7 @@ mod bounds;
 mod cache;
 mod certificates;
 mod common;
+mod convert;
 mod damaged;
 mod diff;
 mod explain;

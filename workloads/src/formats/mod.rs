@@ -20,6 +20,8 @@ mod directive;
 mod draft;
 mod error;
 mod events;
+mod export;
+mod flatbuffer;
 mod graph;
 mod header;
 pub mod import;
@@ -33,13 +35,16 @@ mod write;
 use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::ExportError;
+pub use export::{
+    with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json, write_requests,
+};
 pub use graph::read_graph_from;
 pub use lab::{read_trace, read_trace_from};
 pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
-pub use text::{check_input, read_document};
+pub use text::{check_input, read_bytes, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.

@@ -292,6 +292,15 @@ pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<
     Ok(())
 }
 
+/// The bytes of a file that is held in memory as a whole: decompressed where it must be.
+///
+/// # Errors
+///
+/// If it cannot be read, or is longer than an input may be.
+pub fn read_bytes(file: &str, input: impl Read, limits: InputLimits) -> Result<Vec<u8>, FormatError> {
+    Unpacked::new(file, input)?.bytes(file, limits.unpacked())
+}
+
 /// The text of a document (JSON, TOML), which is held in memory as a whole: decompressed where it must be, without a
 /// byte order mark.
 ///

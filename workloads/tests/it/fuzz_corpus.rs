@@ -47,6 +47,26 @@ fn snapshots() {
 }
 
 #[test]
+fn modules_of_xla() {
+    replay("hlo", checks::check_hlo);
+}
+
+#[test]
+fn models_of_onnx() {
+    replay("onnx", checks::check_onnx);
+}
+
+#[test]
+fn models_of_tflite() {
+    replay("tflite", checks::check_tflite);
+}
+
+#[test]
+fn texts_of_compilers() {
+    replay("texts", checks::check_texts);
+}
+
+#[test]
 fn profiles() {
     replay("profile", checks::check_profile);
 }

@@ -6,10 +6,18 @@
 //! To add a format, write a file here with a `pub(super) const READER: Reader` and add a line to [`READERS`]. A reader
 //! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
 
+mod gather;
+mod ggml;
+mod glow;
 mod input;
+mod iopddl;
+mod onnx;
 mod pickle;
+mod protobuf;
 mod report;
+mod tflite;
 mod torch;
+mod xla;
 
 use std::io::Read;
 
@@ -32,7 +40,17 @@ pub struct Reader {
 }
 
 /// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
-pub const READERS: [&Reader; 2] = [&torch::SNAPSHOT, &torch::PROFILER];
+pub const READERS: [&Reader; 9] = [
+    &torch::SNAPSHOT,
+    &torch::PROFILER,
+    &xla::HLO,
+    &xla::TEXT,
+    &onnx::READER,
+    &tflite::READER,
+    &iopddl::READER,
+    &glow::READER,
+    &ggml::READER,
+];
 
 /// The format with such a key.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::Bytes;
+use planlab_dsa::{Bytes, InPlace, Offset, Plan};
 
 use super::super::{FormatError, ReadOptions, Trace};
 
@@ -121,6 +121,26 @@ impl std::fmt::Display for Dropped {
             write!(f, " ({bytes} bytes)")?;
         }
         write!(f, ": {}", self.why)
+    }
+}
+
+impl Part {
+    /// The framework's own placement as a plan of the trace, its lowest place at 0; `None` where it does not place every
+    /// buffer. Places are handed over wherever the trace permits it and the framework did so. The plan is not verified.
+    #[must_use]
+    pub fn own_plan(&self) -> Option<Plan> {
+        let instance = &self.trace.instance;
+        let places: Vec<u64> = self.framework.as_ref()?.placement.iter().copied().collect::<Option<_>>()?;
+        let lowest = places.iter().min().filter(|_| places.len() == instance.len())?;
+        let offsets: Vec<Offset> = places.iter().map(|place| Offset::new(place - lowest)).collect();
+        let ends = instance.buffers().iter().zip(&offsets).map(|(buffer, offset)| offset.end(buffer.size));
+        let ends: Vec<Offset> = ends.collect::<Option<_>>()?;
+        let is_inside = |pair: &&InPlace| {
+            let (input, output) = (pair.input.index(), pair.output.index());
+            offsets[input] <= offsets[output] && ends[output] <= ends[input]
+        };
+        let in_place = instance.in_place().iter().filter(is_inside).copied().collect();
+        Some(Plan { offsets, in_place })
     }
 }
 

@@ -1,0 +1,141 @@
+//! A C header with the offsets of a plan, for firmware that has one arena of static memory.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use planlab_dsa::Plan;
+
+use super::super::{ExportError, Trace};
+use super::{heights, lacks};
+
+/// A C header (C99 and C++): the arena's size and alignment, a macro with the offset of each buffer, and tables of
+/// offsets and sizes in the trace's order. Names begin with `prefix`; letters that C does not know become `_`.
+///
+/// # Errors
+///
+/// [`ExportError`] for several arenas.
+///
+/// # Panics
+///
+/// If the plan is none of the trace.
+pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8>, ExportError> {
+    if trace.instance.arenas().len() > 1 {
+        return Err(lacks("a C header", "which arena a buffer lies in"));
+    }
+    let height = heights(trace, plan).first().map_or(0, |height| height.get());
+    let buffers = trace.instance.buffers();
+    let alignment = buffers.iter().map(|buffer| buffer.align.get()).max().unwrap_or(1);
+    let (kind, ending) = if u32::try_from(height).is_ok() { ("uint32_t", "u") } else { ("uint64_t", "ull") };
+    let prefix = identifier(prefix).to_ascii_uppercase();
+    let mut names = Names::default();
+    let mut out = String::with_capacity(96 * buffers.len() + 1024);
+    let workload =
+        trace.labels.meta("workload").map_or(String::new(), |name| format!(" of {}", comment(name)));
+    line(&mut out, format_args!("/* Offsets{workload}, made by `planlab export c-header`. */"));
+    line(&mut out, format_args!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n"));
+    line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
+    line(&mut out, format_args!("#define {prefix}_ARENA_ALIGNMENT {alignment}u"));
+    line(&mut out, format_args!("#define {prefix}_BUFFERS {}u\n", buffers.len()));
+    for ((buffer, label), offset) in buffers.iter().zip(&trace.labels.buffers).zip(&plan.offsets) {
+        let name = names.unique(&label.name);
+        let (lower, upper) = <(u32, u32)>::from(buffer.live);
+        let about = comment(&label.name);
+        line(
+            &mut out,
+            format_args!(
+                "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}) */"
+            ),
+        );
+    }
+    let mut table = |name: &str, values: &mut dyn Iterator<Item = u64>| {
+        // C knows no array of no elements.
+        let count = buffers.len().max(1);
+        line(
+            &mut out,
+            format_args!("\nstatic const {kind} {}_{name}[{count}] = {{", prefix.to_ascii_lowercase()),
+        );
+        let mut none = true;
+        for value in values {
+            line(&mut out, format_args!("    {value}{ending},"));
+            none = false;
+        }
+        line(&mut out, format_args!("{}}};", if none { "    0\n" } else { "" }));
+    };
+    table("offset", &mut plan.offsets.iter().map(|offset| offset.get()));
+    table("size", &mut buffers.iter().map(|buffer| buffer.size.get()));
+    line(&mut out, format_args!("\n#endif"));
+    Ok(out.into_bytes())
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("a string takes everything");
+}
+
+/// Letters that C knows in a name.
+fn identifier(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
+}
+
+/// A text that ends no comment and continues no line.
+fn comment(text: &str) -> String {
+    let shown = text.replace("*/", "* /").replace("/*", "/ *");
+    shown.chars().map(|letter| if letter.is_control() || letter == '\\' { ' ' } else { letter }).collect()
+}
+
+/// Names that are no two the same.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn unique(&mut self, text: &str) -> String {
+        let name = identifier(text);
+        let mut tried = name.clone();
+        let mut again = 1_u64;
+        while !self.0.insert(tried.clone()) {
+            again += 1;
+            tried = format!("{name}_{again}");
+        }
+        tried
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::testing::planned;
+    use super::*;
+
+    #[test]
+    fn names_are_of_c_and_no_two_the_same() {
+        let mut names = Names::default();
+        assert_eq!(["a.b", "a-b", "a b", "ä"].map(|name| names.unique(name)), ["a_b", "a_b_2", "a_b_3", "_"]);
+        assert_eq!(comment("a */ b /* c\\\n"), "a * / b / * c  ");
+    }
+
+    /// The compiler reads the header, and a program prints what it found there.
+    #[test]
+    fn a_c_compiler_reads_the_offsets() {
+        let (trace, plan) = planned();
+        let header = write_c_header(&trace, &plan, "my net").expect("one arena");
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("plan.h"), header).expect("writable");
+        let program = "#include <stdio.h>\n#include \"plan.h\"\nstatic unsigned char arena[MY_NET_ARENA_SIZE];\n\
+                       int main(void) {\n  printf(\"%u %u %u %u:\", (unsigned)sizeof arena, MY_NET_ARENA_ALIGNMENT,\n\
+                       MY_NET_BUFFERS, MY_NET_OFFSET_b___quoted_);\n  for (unsigned i = 0; i < MY_NET_BUFFERS; i++)\n\
+                       printf(\" %u+%u\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i]);\n  return 0;\n}\n";
+        std::fs::write(at("plan.c"), program).expect("writable");
+        let compiler = Command::new("cc")
+            .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"])
+            .args([at("plan"), at("plan.c")])
+            .output();
+        let Ok(compiled) = compiler else {
+            eprintln!("skipped: there is no C compiler (cc)");
+            return;
+        };
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let printed = Command::new(at("plan")).output().expect("it runs").stdout;
+        assert_eq!(String::from_utf8_lossy(&printed), "96 16 3 64: 0+64 64+32 0+48");
+    }
+}

@@ -1,0 +1,232 @@
+//! A trace or a plan in the JSON of Chrome's trace viewer, which Perfetto (<https://ui.perfetto.dev>) opens.
+//!
+//! # References
+//!
+//! 1. Google, "Trace Event Format": metadata (`M`), counters (`C`), asynchronous slices (`b`, `e`).
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Buffer, Plan};
+use serde_json::{Value, json};
+
+use super::super::Trace;
+use super::super::import::Framework;
+use super::{arena_name, heights};
+
+/// The process that holds the counters of all arenas.
+const ALL: usize = 0;
+
+/// Events of the trace viewer: a track of slices for each arena, a slice for each buffer; counters of the load and, with
+/// a plan, of the highest end among the live buffers of each arena and of the plan's height. What the framework reserved
+/// is a counter too: over time where it says so, else its peak. A step is a microsecond, or what the trace says
+/// (`step-unit`).
+///
+/// # Panics
+///
+/// If the plan is none of the trace.
+#[must_use]
+pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
+    let clock = Clock::of(trace);
+    let mut events = vec![process(ALL, "memory")];
+    load(trace, &clock, &mut events);
+    if let Some(plan) = plan {
+        let total: u64 = heights(trace, plan).iter().map(|height| height.get()).sum();
+        constant(trace, &clock, "height", total, &mut events);
+    }
+    reserved(trace, framework, &clock, &mut events);
+    for arena in 0..trace.instance.arenas().len() {
+        events.push(process(arena + 1, &arena_name(trace, arena)));
+        if let Some(plan) = plan {
+            ends(trace, plan, arena, &clock, &mut events);
+        }
+    }
+    slices(trace, plan, &clock, &mut events);
+    let document = json!({
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": { "workload": trace.labels.meta("workload"), "made by": "planlab export perfetto" },
+    });
+    let mut bytes = serde_json::to_vec(&document).expect("names and numbers are JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Microseconds of a step.
+struct Clock {
+    /// Of a step of the file.
+    scale: f64,
+    /// Steps of the file, where the trace ranked them.
+    original: BTreeMap<u32, u64>,
+}
+
+impl Clock {
+    fn of(trace: &Trace) -> Self {
+        let mut original = BTreeMap::new();
+        for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
+            if let Some((lower, upper)) = label.original_steps {
+                original.insert(buffer.live.start().get(), lower);
+                original.insert(buffer.live.end().get(), upper);
+            }
+        }
+        let scale = trace.step_nanoseconds().map_or(1.0, |nanoseconds| nanoseconds as f64 / 1000.0);
+        Self { scale, original }
+    }
+
+    fn at(&self, step: u32) -> f64 {
+        self.raw(self.original.get(&step).copied().unwrap_or(u64::from(step)))
+    }
+
+    /// Of a step as the file has it.
+    fn raw(&self, step: u64) -> f64 {
+        step as f64 * self.scale
+    }
+}
+
+fn process(pid: usize, name: &str) -> Value {
+    json!({ "ph": "M", "name": "process_name", "pid": pid, "args": { "name": name } })
+}
+
+fn counter(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
+    json!({ "ph": "C", "name": name, "pid": pid, "ts": at, "args": { "bytes": bytes } })
+}
+
+fn load(trace: &Trace, clock: &Clock, events: &mut Vec<Value>) {
+    let curve = trace.instance.load_curve();
+    let points = curve.points().iter();
+    events.extend(points.map(|(step, bytes)| counter(ALL, "load", clock.at(step.get()), bytes.get())));
+}
+
+/// A counter that has one value from the first step to the last.
+fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut Vec<Value>) {
+    let starts = trace.instance.buffers().iter().map(|buffer| buffer.live.start().get());
+    if let Some(first) = starts.min() {
+        events.push(counter(ALL, name, clock.at(first), bytes));
+        events.push(counter(ALL, name, clock.at(trace.instance.horizon().get()), bytes));
+    }
+}
+
+/// What the framework held: at each step if it says so, else at most.
+fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Vec<Value>) {
+    let segments = framework.map_or(&[][..], |framework| &framework.segments);
+    let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for segment in segments {
+        let (from, to) = segment.steps;
+        let came = &mut changes.entry(from).or_default().0;
+        *came = came.saturating_add(segment.size);
+        let went = &mut changes.entry(to).or_default().1;
+        *went = went.saturating_add(segment.size);
+    }
+    let mut held = 0_u64;
+    for (step, (came, went)) in changes {
+        held = held.saturating_add(came).saturating_sub(went);
+        events.push(counter(ALL, "reserved", clock.raw(step), held));
+    }
+    if segments.is_empty() {
+        let told = framework.and_then(|framework| framework.reserved_peak).map(|bytes| bytes.get());
+        let written = trace.labels.metadata.iter().find(|(key, _)| key.ends_with("reserved-peak-bytes"));
+        let peak = told.or_else(|| written.and_then(|(_, value)| value.parse().ok()));
+        peak.into_iter().for_each(|peak| constant(trace, clock, "reserved (peak)", peak, events));
+    }
+}
+
+/// The highest end among the live buffers of an arena, wherever it changes.
+fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Vec<Value>) {
+    let mut changes: BTreeMap<u32, Vec<(bool, u64)>> = BTreeMap::new();
+    for (buffer, offset) in trace.instance.buffers().iter().zip(&plan.offsets) {
+        if buffer.arena.index() == arena {
+            let end = offset.get() + buffer.size.get();
+            changes.entry(buffer.live.start().get()).or_default().push((true, end));
+            changes.entry(buffer.live.end().get()).or_default().push((false, end));
+        }
+    }
+    // How many live buffers end at each address.
+    let mut live: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut told = None;
+    for (step, changes) in changes {
+        for (begins, end) in changes {
+            let count = live.entry(end).or_default();
+            *count = if begins { *count + 1 } else { *count - 1 };
+            if *count == 0 {
+                live.remove(&end);
+            }
+        }
+        let highest = live.last_key_value().map_or(0, |(&end, _)| end);
+        if told.replace(highest) != Some(highest) {
+            events.push(counter(arena + 1, "highest end", clock.at(step), highest));
+        }
+    }
+}
+
+fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Vec<Value>) {
+    for (row, (buffer, label)) in trace.instance.buffers().iter().zip(&trace.labels.buffers).enumerate() {
+        let slice = |phase: &str, step: u32| {
+            let pid = buffer.arena.index() + 1;
+            let at = clock.at(step);
+            let id = format!("{row:#x}");
+            json!({ "ph": phase, "cat": "buffer", "id": id, "name": label.name, "pid": pid, "tid": 0, "ts": at })
+        };
+        let mut begin = slice("b", buffer.live.start().get());
+        begin["args"] = about(buffer, plan.map(|plan| plan.offsets[row].get()), label);
+        events.push(begin);
+        events.push(slice("e", buffer.live.end().get()));
+    }
+}
+
+fn about(buffer: &Buffer, offset: Option<u64>, label: &planlab_dsa::Label) -> Value {
+    let mut about = json!({ "size": buffer.size.get() });
+    offset.iter().for_each(|&offset| about["offset"] = offset.into());
+    for (key, text) in [("category", &label.category), ("op", &label.op)] {
+        text.iter().for_each(|text| about[key] = text.as_str().into());
+    }
+    about
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::planned;
+    use super::*;
+
+    fn events(bytes: &[u8]) -> Vec<Value> {
+        let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
+        serde_json::from_value(document["traceEvents"].take()).expect("an array")
+    }
+
+    fn counters(events: &[Value], name: &str) -> Vec<(f64, u64)> {
+        let of_name = events.iter().filter(|event| event["ph"] == "C" && event["name"] == name);
+        let point = |event: &Value| {
+            (event["ts"].as_f64().expect("a time"), event["args"]["bytes"].as_u64().expect("bytes"))
+        };
+        of_name.map(point).collect()
+    }
+
+    #[test]
+    fn counters_and_slices_say_what_the_plan_says() {
+        let (trace, plan) = planned();
+        let events = events(&write_perfetto(&trace, Some(&plan), None));
+        assert_eq!(
+            counters(&events, "load"),
+            [(0.0, 64), (1.0, 96), (2.0, 144), (3.0, 80), (4.0, 48), (5.0, 0)]
+        );
+        assert_eq!(counters(&events, "height"), [(0.0, 96), (5.0, 96)]);
+        assert_eq!(counters(&events, "highest end"), [(0.0, 64), (1.0, 96), (4.0, 48), (5.0, 0)]);
+        let begins: Vec<&Value> = events.iter().filter(|event| event["ph"] == "b").collect();
+        assert_eq!(begins.len(), 3);
+        assert_eq!((&begins[1]["args"]["offset"], &begins[1]["name"]), (&64.into(), &"b, \"quoted\"".into()));
+        // Whatever begins ends, later, under the same name and number.
+        for begin in begins {
+            let ends = |event: &&Value| {
+                event["ph"] == "e" && event["id"] == begin["id"] && event["name"] == begin["name"]
+            };
+            let end = events.iter().find(ends).expect("it ends");
+            assert!(end["ts"].as_f64() > begin["ts"].as_f64());
+        }
+    }
+
+    #[test]
+    fn a_trace_alone_has_its_load() {
+        let (trace, _) = planned();
+        let events = events(&write_perfetto(&trace, None, None));
+        assert_eq!(counters(&events, "load").len(), 6);
+        assert!(counters(&events, "height").is_empty() && counters(&events, "highest end").is_empty());
+    }
+}

@@ -1,0 +1,393 @@
+//! The offline plan of TensorFlow Lite Micro: where its memory planner puts each tensor, as metadata of a model.
+//!
+//! # References
+//!
+//! 1. TensorFlow Lite Micro, `docs/memory_management.md`, "Offline planned tensor allocations": the words of the buffer.
+//! 2. TensorFlow Lite, `schema.fbs`: `Model`, `Metadata`, `Buffer`.
+
+use planlab_dsa::Plan;
+
+use super::super::flatbuffer::{Broken, Table};
+use super::super::{ExportError, FormatError, Trace};
+use super::lacks;
+
+/// The name of the metadata.
+pub(in super::super) const METADATA: &str = "OfflineMemoryAllocation";
+/// Metadata of a trace: how many tensors the model has.
+pub(in super::super) const TENSORS_KEY: &str = "tflite-tensors";
+/// Metadata of a trace: tensors that are in another's buffer, `14=12 15=12`.
+pub(in super::super) const VIEWS_KEY: &str = "tflite-views";
+
+const FORMAT: &str = "an offline plan of TensorFlow Lite Micro";
+/// Of the format, which the runtime does not look at.
+const VERSION: i32 = 1;
+/// What is not placed.
+const AT_RUNTIME: i32 = -1;
+
+/// The words of an offline plan, 32 bits each with the lowest byte first: version 1, one subgraph, the number of tensors,
+/// then the offset of each, or -1. A trace that was read from a `.tflite` has a word for each tensor of the model, views
+/// with their buffers' offsets; any other has one for each buffer, in order.
+///
+/// # Errors
+///
+/// [`ExportError`] for several arenas, offsets past 2^31 - 1, and metadata that do not fit the buffers.
+///
+/// # Panics
+///
+/// If the plan is none of the trace.
+pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError> {
+    assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
+    if trace.instance.arenas().len() > 1 {
+        return Err(lacks(FORMAT, "which arena a buffer lies in"));
+    }
+    let offsets = plan.offsets.iter().map(|offset| i32::try_from(offset.get()));
+    let offsets =
+        offsets.collect::<Result<Vec<i32>, _>>().map_err(|_| lacks(FORMAT, "an offset past 2^31 - 1"))?;
+    let tensors = match trace.labels.meta(TENSORS_KEY) {
+        Some(count) => of_tensors(trace, &offsets, count)?,
+        None => offsets,
+    };
+    let count = i32::try_from(tensors.len()).map_err(|_| lacks(FORMAT, "so many tensors"))?;
+    let words = [VERSION, 1, count].into_iter().chain(tensors);
+    Ok(words.flat_map(i32::to_le_bytes).collect())
+}
+
+/// The offset of each tensor of a model.
+fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, ExportError> {
+    let no_tensor =
+        |name: &str| lacks(FORMAT, format!("what tensor `{name}` is: `{TENSORS_KEY}` counts {count}"));
+    let count: usize = count.parse().map_err(|_| no_tensor("0"))?;
+    if count > MOST_TENSORS {
+        return Err(lacks(FORMAT, "so many tensors"));
+    }
+    let mut tensors = vec![AT_RUNTIME; count];
+    for (label, &offset) in trace.labels.buffers.iter().zip(offsets) {
+        let number = label.name.split_once(':').and_then(|(number, _)| number.parse::<usize>().ok());
+        let tensor = number.and_then(|number| tensors.get_mut(number));
+        *tensor.ok_or_else(|| no_tensor(&label.name))? = offset;
+    }
+    for pair in trace.labels.meta(VIEWS_KEY).unwrap_or_default().split_ascii_whitespace() {
+        let numbers = pair.split_once('=');
+        let numbers =
+            numbers.and_then(|(view, of)| Some((view.parse::<usize>().ok()?, of.parse::<usize>().ok()?)));
+        let Some((view, of)) = numbers.filter(|&(view, of)| view < count && of < count) else {
+            return Err(no_tensor(pair));
+        };
+        tensors[view] = tensors[of];
+    }
+    Ok(tensors)
+}
+
+/// More tensors than any model for a microcontroller has.
+const MOST_TENSORS: usize = 1 << 24;
+
+/// A model with an offline plan among its metadata, in place of one that it has. The file is put behind a new root: what
+/// was in it stays as it was, byte by byte. `file` is what errors call the model.
+///
+/// # Errors
+///
+/// The byte at which the model is none, or that its data lie behind the flatbuffer (models past 2 GB).
+pub fn with_offline_plan(file: &str, model: &[u8], plan: &[u8]) -> Result<Vec<u8>, FormatError> {
+    rooted(model, plan).map_err(|Broken { at, reason }| FormatError::at_byte(file, at, reason))
+}
+
+/// Fields of a `Model`.
+const VERSION_FIELD: u16 = 0;
+const BUFFERS_FIELD: u16 = 4;
+const METADATA_FIELD: u16 = 6;
+/// Data of buffers begin at multiples of 16, and what is aligned in the file stays so.
+const ALIGNMENT: usize = 64;
+
+fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
+    if model.get(4..8) != Some(b"TFL3") {
+        return Err(Broken::new(model.len().min(4), "there is no identifier TFL3"));
+    }
+    let root = Table::root(model)?;
+    let buffers = root.vector(BUFFERS_FIELD, 4)?;
+    let mut old_buffers = Vec::with_capacity(buffers.len());
+    for buffer in buffers.tables() {
+        let buffer = buffer?;
+        if buffer.u64(1)? > 1 {
+            return Err(Broken::new(
+                buffer.at(),
+                "its data lie behind the flatbuffer, which cannot be moved",
+            ));
+        }
+        old_buffers.push(Target::Old(buffer.at()));
+    }
+    let mut old_metadata = Vec::new();
+    for metadata in root.vector(METADATA_FIELD, 4)?.tables() {
+        let metadata = metadata?;
+        if metadata.vector(0, 1)?.bytes() != METADATA.as_bytes() {
+            old_metadata.push(Target::Old(metadata.at()));
+        }
+    }
+    let mut front = Front::default();
+    front.root(root, &old_buffers, &old_metadata, plan)?;
+    front.finish(model)
+}
+
+/// Where an offset leads.
+#[derive(Clone, Copy)]
+enum Target {
+    /// Into the model as it was.
+    Old(usize),
+    /// Into what is put before it.
+    New(usize),
+}
+
+/// What is put before a model.
+#[derive(Default)]
+struct Front {
+    bytes: Vec<u8>,
+    /// Offsets to fill in.
+    links: Vec<(usize, Target)>,
+}
+
+impl Front {
+    fn word(&mut self, word: u32) {
+        self.bytes.extend(word.to_le_bytes());
+    }
+
+    fn link(&mut self, target: Target) {
+        self.links.push((self.bytes.len(), target));
+        self.word(0);
+    }
+
+    /// Zeros up to the place where the byte `ahead` from here lies at a multiple of `to`.
+    fn pad(&mut self, to: usize, ahead: usize) {
+        while !(self.bytes.len() + ahead).is_multiple_of(to) {
+            self.bytes.push(0);
+        }
+    }
+
+    /// A table whose fields are words that follow each other; `None` for a field that is left out. Says where each is.
+    fn table(&mut self, fields: &[Option<u32>]) -> Vec<Option<usize>> {
+        self.pad(4, 0);
+        let vtable = self.bytes.len();
+        let present = fields.iter().flatten().count();
+        let short = |number: usize| u16::try_from(number).expect("a table of few fields").to_le_bytes();
+        self.bytes.extend(short(4 + 2 * fields.len()));
+        self.bytes.extend(short(4 + 4 * present));
+        let mut place = 4;
+        for field in fields {
+            self.bytes.extend(short(if field.is_some() { place } else { 0 }));
+            place += if field.is_some() { 4 } else { 0 };
+        }
+        self.pad(4, 0);
+        let table = self.bytes.len();
+        self.word(u32::try_from(table - vtable).expect("beside each other"));
+        let mut places = Vec::new();
+        for field in fields {
+            places.push(field.map(|word| {
+                let at = self.bytes.len();
+                self.word(word);
+                at
+            }));
+        }
+        places.push(Some(table));
+        places
+    }
+
+    /// A vector of offsets, the last of which is filled in later; says where it begins and where that one is.
+    fn vector(&mut self, targets: &[Target]) -> Result<(usize, usize), Broken> {
+        let at = self.bytes.len();
+        let count = u32::try_from(targets.len() + 1).map_err(|_| Broken::new(0, "too many buffers"))?;
+        self.word(count);
+        targets.iter().for_each(|&target| self.link(target));
+        let last = self.bytes.len();
+        self.word(0);
+        Ok((at, last))
+    }
+
+    fn root(
+        &mut self,
+        root: Table<'_>,
+        buffers: &[Target],
+        metadata: &[Target],
+        plan: &[u8],
+    ) -> Result<(), Broken> {
+        self.word(0);
+        self.bytes.extend(b"TFL3");
+        let count = root.fields()?.max(METADATA_FIELD + 1);
+        let mut fields = Vec::new();
+        for field in 0..count {
+            let is_ours = field == BUFFERS_FIELD || field == METADATA_FIELD;
+            fields.push(match root.field(field)? {
+                Some(_) if field == VERSION_FIELD => Some(root.u32(field)?),
+                Some(_) => Some(0),
+                None => is_ours.then_some(0),
+            });
+        }
+        let places = self.table(&fields);
+        self.links.push((0, Target::New(places[usize::from(count)].unwrap_or_default())));
+        let index = u32::try_from(buffers.len()).map_err(|_| Broken::new(0, "too many buffers"))?;
+        let (buffers_at, new_buffer) = self.vector(buffers)?;
+        let (metadata_at, new_metadata) = self.vector(metadata)?;
+        for field in 1..count {
+            let Some(place) = places[usize::from(field)] else { continue };
+            let target = match field {
+                BUFFERS_FIELD => Target::New(buffers_at),
+                METADATA_FIELD => Target::New(metadata_at),
+                other => Target::Old(root.target(other)?.unwrap_or_default()),
+            };
+            self.links.push((place, target));
+        }
+        let buffer = self.table(&[Some(0)]);
+        self.links.push((new_buffer, Target::New(buffer[1].unwrap_or_default())));
+        self.pad(16, 4);
+        self.links.push((buffer[0].unwrap_or_default(), Target::New(self.bytes.len())));
+        self.word(u32::try_from(plan.len()).map_err(|_| Broken::new(0, "too long a plan"))?);
+        self.bytes.extend(plan);
+        let entry = self.table(&[Some(0), Some(index)]);
+        self.links.push((new_metadata, Target::New(entry[2].unwrap_or_default())));
+        self.pad(4, 0);
+        self.links.push((entry[0].unwrap_or_default(), Target::New(self.bytes.len())));
+        self.word(u32::try_from(METADATA.len()).expect("short"));
+        self.bytes.extend(METADATA.as_bytes());
+        self.bytes.push(0);
+        Ok(())
+    }
+
+    /// The front with all offsets, and the model behind it.
+    fn finish(mut self, model: &[u8]) -> Result<Vec<u8>, Broken> {
+        self.pad(ALIGNMENT, 0);
+        let front = self.bytes.len();
+        for (at, target) in self.links {
+            let to = match target {
+                Target::Old(to) => front + to,
+                Target::New(to) => to,
+            };
+            let far =
+                u32::try_from(to - at).map_err(|_| Broken::new(0, "the model is too large for offsets"))?;
+            self.bytes[at..at + 4].copy_from_slice(&far.to_le_bytes());
+        }
+        self.bytes.extend(model);
+        Ok(self.bytes)
+    }
+}
+
+#[cfg(test)]
+pub(in super::super) mod tests {
+    use super::super::testing::planned;
+    use super::*;
+    use crate::formats::{ReadOptions, read_trace};
+
+    /// Numbers of a file, read without any of the code above.
+    struct Plain<'b>(&'b [u8]);
+
+    impl Plain<'_> {
+        fn long(&self, at: usize) -> usize {
+            u32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes")) as usize
+        }
+
+        fn short(&self, at: usize) -> usize {
+            usize::from(u16::from_le_bytes(self.0[at..at + 2].try_into().expect("two bytes")))
+        }
+
+        fn field(&self, table: usize, number: usize) -> usize {
+            let vtable = table - self.long(table);
+            assert!(self.short(vtable) > 4 + 2 * number, "the field is there");
+            table + self.short(vtable + 4 + 2 * number)
+        }
+
+        fn follow(&self, at: usize) -> usize {
+            at + self.long(at)
+        }
+    }
+
+    /// The words of the offline plan in a model.
+    fn plan_in(model: &[u8]) -> Vec<i32> {
+        let plain = Plain(model);
+        assert_eq!(&model[4..8], b"TFL3");
+        let root = plain.follow(0);
+        let metadata = plain.follow(plain.field(root, 6));
+        let last = plain.follow(metadata + 4 * plain.long(metadata));
+        let name = plain.follow(plain.field(last, 0));
+        assert_eq!(&model[name + 4..name + 4 + plain.long(name)], b"OfflineMemoryAllocation");
+        let buffers = plain.follow(plain.field(root, 4));
+        let number = plain.long(plain.field(last, 1));
+        assert!(number < plain.long(buffers));
+        let data = plain.follow(plain.field(plain.follow(buffers + 4 + 4 * number), 0));
+        assert!((data + 4).is_multiple_of(16), "aligned");
+        let words = model[data + 4..data + 4 + plain.long(data)].as_chunks::<4>().0;
+        words.iter().map(|&word| i32::from_le_bytes(word)).collect()
+    }
+
+    /// A model with nothing but a version, an empty first buffer, and a subgraph with a tensor, an input and an output.
+    pub(in super::super::super) fn model() -> Vec<u8> {
+        let mut front = Front::default();
+        front.word(0);
+        front.bytes.extend(b"TFL3");
+        let root = front.table(&[Some(3), None, Some(0), None, Some(0)]);
+        front.links.push((0, Target::New(root[5].expect("a table"))));
+        let (subgraphs, first) = front.vector(&[]).expect("small");
+        let (buffers, empty) = front.vector(&[]).expect("small");
+        front.links.push((root[2].expect("there"), Target::New(subgraphs)));
+        front.links.push((root[4].expect("there"), Target::New(buffers)));
+        let subgraph = front.table(&[Some(0), Some(0), Some(0)]);
+        front.links.push((first, Target::New(subgraph[3].expect("a table"))));
+        let (tensors, one) = front.vector(&[]).expect("small");
+        front.links.push((subgraph[0].expect("there"), Target::New(tensors)));
+        for field in [1, 2] {
+            let at = front.bytes.len();
+            front.word(1);
+            front.word(0);
+            front.links.push((subgraph[field].expect("there"), Target::New(at)));
+        }
+        let tensor = front.table(&[Some(0)]);
+        front.links.push((one, Target::New(tensor[1].expect("a table"))));
+        let at = front.bytes.len();
+        [2, 4, 4].into_iter().for_each(|word| front.word(word));
+        front.links.push((tensor[0].expect("there"), Target::New(at)));
+        let buffer = front.table(&[]);
+        front.links.push((empty, Target::New(buffer[0].expect("a table"))));
+        front.finish(&[]).expect("small")
+    }
+
+    #[test]
+    fn words_say_where_each_buffer_goes() {
+        let (trace, plan) = planned();
+        let bytes = write_offline_plan(&trace, &plan).expect("one arena");
+        let words: Vec<i32> = bytes.as_chunks::<4>().0.iter().map(|&word| i32::from_le_bytes(word)).collect();
+        assert_eq!(words, [1, 1, 3, 0, 64, 0]);
+    }
+
+    #[test]
+    fn tensors_of_a_model_have_their_words() {
+        let text = "# tflite-tensors: 6\n# tflite-views: 4=2\nid,lower,upper,size\n0:x,0,1,4\n2:y,0,2,8\n";
+        let trace = read_trace("m", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let plan = Plan::from_offsets([8, 0].map(planlab_dsa::Offset::new));
+        let bytes = write_offline_plan(&trace, &plan).expect("fits");
+        let words: Vec<i32> = bytes.as_chunks::<4>().0.iter().map(|&word| i32::from_le_bytes(word)).collect();
+        assert_eq!(words, [1, 1, 6, 8, -1, 0, -1, 0, -1]);
+        let text = text.replace("2:y", "y");
+        let trace = read_trace("m", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let error = write_offline_plan(&trace, &plan).expect_err("no number");
+        assert!(error.to_string().contains("what tensor `y` is"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_goes_into_a_model_and_is_read_back() {
+        let plan: Vec<u8> = [1, 1, 1, 48].into_iter().flat_map(i32::to_le_bytes).collect();
+        let with = with_offline_plan("m.tflite", &model(), &plan).expect("a model");
+        assert_eq!(plan_in(&with), [1, 1, 1, 48]);
+        // A second plan takes the place of the first.
+        let other: Vec<u8> = [1, 1, 1, -1].into_iter().flat_map(i32::to_le_bytes).collect();
+        let again = with_offline_plan("m.tflite", &with, &other).expect("a model");
+        assert_eq!(plan_in(&again), [1, 1, 1, -1]);
+        let trace = read_trace("m.tflite", &with, &ReadOptions::default()).expect("still a model");
+        assert_eq!(trace.instance.buffers()[0].size.get(), 64);
+        assert_eq!(trace.labels.meta(TENSORS_KEY), Some("1"));
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused() {
+        let error = |bytes: &[u8]| with_offline_plan("m.tflite", bytes, &[]).expect_err("none").to_string();
+        assert_eq!(error(b"id,lower,upper"), "m.tflite: byte 4: there is no identifier TFL3");
+        let whole = model();
+        for cut in 8..whole.len() {
+            let _ = with_offline_plan("m.tflite", &whole[..cut], &[]);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Tables, vectors and strings of a flatbuffer, none of which is believed: every access is checked, and what leaves the
+//! file is an error with its byte.
+//!
+//! # References
+//!
+//! 1. FlatBuffers, "Internals": offsets, tables with their vtables, vectors.
+
+/// What is wrong with a file, and at which byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub(super) at: u64,
+    pub(super) reason: String,
+}
+
+impl Broken {
+    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self { at: at as u64, reason: reason.into() }
+    }
+}
+
+/// A table: its fields are found by number.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+/// Elements of a fixed width.
+#[derive(Clone, Copy)]
+pub(super) struct Vector<'b> {
+    bytes: &'b [u8],
+    /// Of the first element.
+    at: usize,
+    len: usize,
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
+    let array = bytes.get(at..).and_then(|rest| rest.first_chunk::<N>());
+    array.copied().ok_or_else(|| Broken::new(at.min(bytes.len()), "the file ends before a value does"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Broken> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+/// The place that an offset at a place leads to.
+fn follow(bytes: &[u8], at: usize) -> Result<usize, Broken> {
+    let far = u32_at(bytes, at)? as usize;
+    let to = at.checked_add(far).filter(|&to| far > 0 && to < bytes.len());
+    to.ok_or_else(|| Broken::new(at, format!("an offset of {far} leads out of the file")))
+}
+
+impl<'b> Table<'b> {
+    /// The table that the file begins with an offset to.
+    pub(super) fn root(bytes: &'b [u8]) -> Result<Self, Broken> {
+        Ok(Self { bytes, at: follow(bytes, 0)? })
+    }
+
+    /// Its byte in the file.
+    pub(super) const fn at(self) -> usize {
+        self.at
+    }
+
+    /// The place of a field; none of one that is left out.
+    pub(super) fn field(self, number: u16) -> Result<Option<usize>, Broken> {
+        let vtable = self.vtable()?;
+        let size = usize::from(u16::from_le_bytes(array(self.bytes, vtable)?));
+        let slot = 4 + 2 * usize::from(number);
+        if slot + 2 > size {
+            return Ok(None);
+        }
+        match u16::from_le_bytes(array(self.bytes, vtable + slot)?) {
+            0 => Ok(None),
+            far => Ok(Some(self.at + usize::from(far))),
+        }
+    }
+
+    /// The place that a field which is an offset leads to.
+    pub(super) fn target(self, number: u16) -> Result<Option<usize>, Broken> {
+        self.field(number)?.map(|at| follow(self.bytes, at)).transpose()
+    }
+
+    /// How many fields its vtable has room for.
+    pub(super) fn fields(self) -> Result<u16, Broken> {
+        let size = u16::from_le_bytes(array(self.bytes, self.vtable()?)?);
+        Ok(size.saturating_sub(4) / 2)
+    }
+
+    fn vtable(self) -> Result<usize, Broken> {
+        let back = i64::from(i32::from_le_bytes(array(self.bytes, self.at)?));
+        let vtable = i64::try_from(self.at).ok().and_then(|at| at.checked_sub(back));
+        let vtable = vtable.and_then(|at| usize::try_from(at).ok());
+        vtable.ok_or_else(|| Broken::new(self.at, "a table without a vtable"))
+    }
+
+    pub(super) fn u8(self, number: u16) -> Result<u8, Broken> {
+        self.field(number)?.map_or(Ok(0), |at| array::<1>(self.bytes, at).map(|[byte]| byte))
+    }
+
+    pub(super) fn u32(self, number: u16) -> Result<u32, Broken> {
+        self.field(number)?.map_or(Ok(0), |at| u32_at(self.bytes, at))
+    }
+
+    pub(super) fn u64(self, number: u16) -> Result<u64, Broken> {
+        self.field(number)?.map_or(Ok(0), |at| array(self.bytes, at).map(u64::from_le_bytes))
+    }
+
+    /// A vector of elements of so many bytes; an empty one where the field is left out.
+    pub(super) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
+        let Some(field) = self.field(number)? else { return Ok(Vector { bytes: self.bytes, at: 0, len: 0 }) };
+        let start = follow(self.bytes, field)?;
+        let len = u32_at(self.bytes, start)? as usize;
+        let room = (self.bytes.len() - start - 4) / width;
+        if len > room {
+            return Err(Broken::new(
+                start,
+                format!("a vector of {len} elements, but there is room for {room}"),
+            ));
+        }
+        Ok(Vector { bytes: self.bytes, at: start + 4, len })
+    }
+
+    /// A string; empty where the field is left out.
+    pub(super) fn string(self, number: u16) -> Result<String, Broken> {
+        Ok(String::from_utf8_lossy(self.vector(number, 1)?.bytes()).into_owned())
+    }
+}
+
+impl<'b> Vector<'b> {
+    pub(super) const fn len(self) -> usize {
+        self.len
+    }
+
+    /// The elements of a vector of bytes.
+    pub(super) fn bytes(self) -> &'b [u8] {
+        self.bytes.get(self.at..self.at + self.len).unwrap_or_default()
+    }
+
+    /// Elements of four bytes.
+    pub(super) fn ints(self) -> impl Iterator<Item = i32> + 'b {
+        let bytes = self.bytes.get(self.at..self.at + 4 * self.len).unwrap_or_default();
+        bytes.as_chunks::<4>().0.iter().map(|&chunk| i32::from_le_bytes(chunk))
+    }
+
+    /// An element that is an offset to a table.
+    pub(super) fn table(self, number: usize) -> Result<Table<'b>, Broken> {
+        if number >= self.len {
+            let reason = format!("there is no element {number} of {}", self.len);
+            return Err(Broken::new(self.at, reason));
+        }
+        Ok(Table { bytes: self.bytes, at: follow(self.bytes, self.at + 4 * number)? })
+    }
+
+    /// All of them.
+    pub(super) fn tables(self) -> impl Iterator<Item = Result<Table<'b>, Broken>> {
+        (0..self.len).map(move |number| self.table(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root table with a vector of two ints in field 1: vtable at 4, table at 12, vector at 20.
+    fn small() -> Vec<u8> {
+        let mut bytes = vec![12, 0, 0, 0, 8, 0, 8, 0, 0, 0, 4, 0, 8, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0];
+        bytes.extend([7, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
+        bytes
+    }
+
+    #[test]
+    fn fields_are_found_by_number() {
+        let bytes = small();
+        let root = Table::root(&bytes).expect("a table");
+        assert_eq!(root.vector(1, 4).expect("there").ints().collect::<Vec<_>>(), [7, -1]);
+        assert_eq!(root.field(0), Ok(None));
+        assert_eq!(root.field(9), Ok(None));
+        assert_eq!(root.u32(0), Ok(0));
+        assert_eq!(root.string(2).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn nothing_outside_of_the_file_is_read() {
+        let whole = small();
+        for cut in 0..whole.len() {
+            let bytes = &whole[..cut];
+            let read = Table::root(bytes).and_then(|root| root.vector(1, 4));
+            assert!(read.is_err_and(|broken| broken.at <= cut as u64), "cut at {cut}");
+        }
+        for at in 0..whole.len() {
+            for byte in [0, 0x7F, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                let Ok(root) = Table::root(&bytes) else { continue };
+                let _ = root.vector(1, 4).map(|vector| vector.ints().count());
+                let _ = root.vector(1, 4).map(|vector| vector.tables().count());
+            }
+        }
+        let mut long = whole;
+        long[20] = 3;
+        let root = Table::root(&long).expect("a table");
+        let broken = root.vector(1, 4).err().expect("too long");
+        assert_eq!(broken, Broken::new(20, "a vector of 3 elements, but there is room for 2"));
+    }
+}

@@ -1,0 +1,225 @@
+//! From the buffers that a reader finds to a trace.
+
+use planlab_dsa::{ArenaId, Bytes, Label};
+use rustc_hash::FxHashMap;
+
+use super::super::draft::{Draft, RawBuffer, escape};
+use super::super::{FormatError, ReadOptions};
+use super::{Dropped, Framework, Part};
+
+/// A buffer as a file has it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// What the file calls it; one that comes again gets a number, `x#2`.
+    pub(super) name: String,
+    /// The first step of its life.
+    pub(super) start: u64,
+    /// The step after the last.
+    pub(super) end: u64,
+    /// Bytes.
+    pub(super) size: u64,
+    pub(super) category: Option<&'static str>,
+    pub(super) op: Option<String>,
+    /// Where the framework put it.
+    pub(super) place: Option<u64>,
+    /// The line of the file.
+    pub(super) row: Option<u64>,
+}
+
+/// A trace in the making.
+pub(super) struct Gather<'f> {
+    file: &'f str,
+    draft: Draft<'f>,
+    unique: Names,
+    names: Vec<String>,
+    placement: Vec<Option<u64>>,
+    without_size: u64,
+    without_life: Tally,
+}
+
+/// Names that are no two the same: one that comes again gets a number, `x#2`.
+#[derive(Default)]
+pub(super) struct Names {
+    /// How often each came.
+    times: FxHashMap<String, u64>,
+}
+
+impl Names {
+    /// The name, or the first `name#N` that is free.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let mut tried = name.to_owned();
+        loop {
+            let times = self.times.entry(tried.clone()).or_default();
+            *times += 1;
+            if *times == 1 {
+                return tried;
+            }
+            let again = *times;
+            tried = format!("{name}#{again}");
+        }
+    }
+}
+
+/// How many, and how many bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// What was left out, if there was any.
+    pub(super) fn dropped(self, what: &str, why: &str) -> Option<Dropped> {
+        (self.count > 0).then(|| Dropped::new(self.count, what, why).with_bytes(self.bytes))
+    }
+}
+
+impl<'f> Gather<'f> {
+    pub(super) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
+        Self {
+            file,
+            draft: Draft::new(file, options),
+            unique: Names::default(),
+            names: Vec::new(),
+            placement: Vec::new(),
+            without_size: 0,
+            without_life: Tally::default(),
+        }
+    }
+
+    /// Sets metadata.
+    pub(super) fn meta(&mut self, key: &str, value: impl Into<String>) {
+        self.draft.meta(key, plain(&value.into()));
+    }
+
+    /// Aligns offsets, and rounds sizes up, to so many bytes. The line is where the file says so.
+    pub(super) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
+        let said = self.draft.comment(line, &format!("alignment: {bytes}"));
+        said.map_err(|reason| FormatError::new(self.file, line, reason))
+    }
+
+    /// Takes a buffer in and says its number; `None` for one that has no bytes or is never live, which is counted.
+    pub(super) fn buffer(&mut self, found: Found) -> Option<usize> {
+        if found.size == 0 {
+            self.without_size += 1;
+            return None;
+        }
+        if found.start >= found.end {
+            self.without_life.add(found.size);
+            return None;
+        }
+        let name = self.unique.unique(&plain(&found.name));
+        let label = Label {
+            name: name.clone(),
+            category: found.category.map(str::to_owned),
+            op: found.op.map(|op| plain(&op)),
+            row: found.row,
+            ..Label::default()
+        };
+        self.names.push(name);
+        self.placement.push(found.place);
+        let raw = RawBuffer {
+            label,
+            lower: found.start,
+            upper: found.end,
+            size: found.size,
+            ..RawBuffer::default()
+        };
+        Some(self.draft.buffer(raw, ArenaId::default()))
+    }
+
+    /// `output` may take the place of `input`.
+    pub(super) fn may_overwrite(&mut self, output: usize, input: usize) {
+        self.draft.may_overwrite(output, &escape(&self.names[input]));
+    }
+
+    /// The trace, with the framework's own placement where there is one. What could not be taken in is told.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no buffer, or the buffers are no instance.
+    pub(super) fn finish(
+        self,
+        name: impl Into<String>,
+        mut framework: Framework,
+        dropped: &mut Vec<Dropped>,
+    ) -> Result<Part, FormatError> {
+        if self.without_size > 0 {
+            dropped.push(Dropped::new(self.without_size, "buffers of no bytes", "they need no place"));
+        }
+        dropped.extend(self.without_life.dropped("buffers that are never live", "they need no place"));
+        if self.draft.len() == 0 {
+            return Err(FormatError::new(self.file, 1, "there is no buffer in it that needs a place"));
+        }
+        if self.placement.iter().any(Option::is_some) {
+            framework.placement = self.placement;
+        }
+        let trace = self.draft.finish()?;
+        Ok(Part { name: name.into(), trace, framework: Some(framework) })
+    }
+}
+
+/// A text that a line of the trace can hold, and that is not empty.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match text.trim() {
+        "" => "unnamed".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// A framework that held so many bytes.
+pub(super) fn framework(name: &'static str, reserved: Option<u64>) -> Framework {
+    Framework { reserved_peak: reserved.map(Bytes::new), ..Framework::new(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_what_needs_no_place_is_told() {
+        let options = ReadOptions::default();
+        let mut gather = Gather::new("net", &options);
+        let found = |name: &str, start, end, size| Found {
+            name: name.to_owned(),
+            start,
+            end,
+            size,
+            ..Found::default()
+        };
+        assert_eq!(gather.buffer(found("a", 0, 2, 4)), Some(0));
+        assert_eq!(gather.buffer(found("a#2", 1, 2, 4)), Some(1));
+        assert_eq!(gather.buffer(found("a", 2, 3, 4)), Some(2));
+        assert_eq!(gather.buffer(found("none", 2, 3, 0)), None);
+        assert_eq!(gather.buffer(found("never", 3, 3, 7)), None);
+        gather.may_overwrite(1, 0);
+        let mut dropped = Vec::new();
+        let part = gather.finish("all", Framework::new("a tool"), &mut dropped).expect("valid");
+        let names: Vec<&str> = part.trace.labels.buffers.iter().map(|label| label.name.as_str()).collect();
+        assert_eq!(names, ["a", "a#2", "a#3"]);
+        assert_eq!(part.trace.instance.in_place().len(), 1);
+        assert!(part.framework.expect("said").placement.is_empty());
+        let told: Vec<String> = dropped.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "1 buffers of no bytes: they need no place",
+                "1 buffers that are never live (7 bytes): they need no place",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_buffer_is_refused() {
+        let options = ReadOptions::default();
+        let gather = Gather::new("net", &options);
+        let error = gather.finish("all", Framework::default(), &mut Vec::new()).expect_err("empty");
+        assert_eq!(error.to_string(), "net:1: there is no buffer in it that needs a place");
+    }
+}

@@ -1,0 +1,386 @@
+//! The debug log of ggml's graph allocator (llama.cpp), as a build with `GGML_ALLOCATOR_DEBUG` and `AT_PRINTF` prints it.
+//!
+//! A line `exec:` ends a step. What is allocated before it is live from that step on; what is freed behind it lived until
+//! then. A node that takes its parent's place (`reusing parent`) is a buffer of its own that may overwrite the parent; the
+//! tail of a larger parent is freed there. Sizes are those that the allocator rounded up. What is never freed lives to the
+//! end of its graph.
+//!
+//! A log has many graphs and does not say where one ends: the next begins where memory that is live is given out again,
+//! where the first tensor of the graph comes again at the start of the memory, or where ggml tells that it makes its
+//! buffer anew. Nor does it say to which of several backends an address belongs; such a log is refused.
+//!
+//! # References
+//!
+//! 1. ggml, `src/ggml-alloc.c`: `ggml_dyn_tallocr_alloc`, `ggml_gallocr_allocate_node`, `ggml_gallocr_free_node`.
+
+use std::collections::BTreeMap;
+
+use super::super::error::excerpt;
+use super::super::text::whole;
+use super::super::{FormatError, ReadOptions};
+use super::gather::{Found, Gather, framework};
+use super::{Dropped, Imported, Input, Part, Reader};
+
+pub(super) const READER: Reader =
+    Reader { key: "ggml", title: "the debug log of ggml's allocator (llama.cpp)", looks_like, read };
+
+/// What only a line of the allocator has.
+const ALLOCATED: &str = " bytes) - block ";
+
+/// A line of the allocator, which is no comment and no row of a CSV that quotes one.
+fn looks_like(start: &[u8]) -> bool {
+    let has = |part: &[u8], what: &str| part.windows(what.len()).any(|window| window == what.as_bytes());
+    let is_ours = |line: &[u8]| {
+        // Rows have commas, which comes to little to look at.
+        let first = line.split(|&byte| byte == b',').next().unwrap_or_default();
+        !first.starts_with(b"#")
+            && !first.starts_with(b"\"")
+            && has(first, "alloc: allocating ")
+            && has(line, ALLOCATED)
+    };
+    start.split(|&byte| byte == b'\n').any(|line| is_ours(line.trim_ascii_start()))
+}
+
+fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file().to_owned();
+    let mut lines = input.lines();
+    let mut graphs: Vec<Graph> = Vec::new();
+    let mut graph = Graph::default();
+    while let Some((number, line)) = lines.next_line()? {
+        let said = said(line.trim_ascii()).map_err(|reason| FormatError::new(&file, number, reason))?;
+        let Some(said) = said else { continue };
+        if graph.ends_before(&said) {
+            graphs.extend(Some(std::mem::take(&mut graph)).filter(|graph| graph.execs > 0));
+        }
+        graph.take(said, number).map_err(|reason| FormatError::new(&file, number, reason))?;
+    }
+    graphs.extend(Some(graph).filter(|graph| graph.execs > 0));
+    if graphs.is_empty() {
+        return Err(FormatError::new(file, 1, "no graph in it is run: there is no line `exec:`"));
+    }
+    let mut imported = Imported::default();
+    for (number, graph) in graphs.into_iter().enumerate() {
+        imported.parts.push(graph.part(number, &file, options, &mut imported.dropped)?);
+    }
+    Ok(imported)
+}
+
+/// A place in ggml's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    chunk: u64,
+    offset: u64,
+}
+
+/// What a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said<'l> {
+    Alloc {
+        name: &'l str,
+        size: u64,
+        place: Place,
+    },
+    Free {
+        name: &'l str,
+        place: Place,
+    },
+    /// `PARENT for NODE`, whose names may hold ` for ` themselves.
+    Reuse {
+        parent_for_node: &'l str,
+    },
+    /// Bytes, and `PARENT for NODE`.
+    Shrink {
+        extra: u64,
+        parent_for_node: &'l str,
+    },
+    Exec,
+    /// The buffer is made anew.
+    Anew,
+}
+
+/// What a line says, if it is one of the allocator's.
+fn said(line: &str) -> Result<Option<Said<'_>>, String> {
+    let bad = || format!("`{}` is cut short, or not as ggml writes it", excerpt(line));
+    if let Some((_, exec)) = line.split_once("exec: ") {
+        return Ok(exec.contains(") <=").then_some(Said::Exec));
+    }
+    if let Some((_, rest)) = line.split_once("allocating ")
+        && let Some((tensor, place)) = rest.split_once(ALLOCATED)
+    {
+        let (name, size) = tensor.rsplit_once(" (").ok_or_else(bad)?;
+        // `block 0, offset 64, chunk 0`; older: `block 0, offset 64`.
+        let mut numbers = place.split(", ").skip(1);
+        let offset = numbers.next().and_then(|text| text.strip_prefix("offset ")).ok_or_else(bad)?;
+        let chunk = numbers.next().and_then(|text| text.strip_prefix("chunk ")).unwrap_or("0");
+        let place = Place { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
+        return Ok(Some(Said::Alloc { name, size: whole("the size", size)?, place }));
+    }
+    if let Some((_, rest)) = line.split_once("freeing extra ") {
+        let (extra, parent_for_node) = rest.split_once(" bytes from parent ").ok_or_else(bad)?;
+        return Ok(Some(Said::Shrink { extra: whole("the bytes", extra)?, parent_for_node }));
+    }
+    if let Some((_, rest)) = line.split_once(": freeing ") {
+        let (tensor, _) = rest.rsplit_once(" bytes) - n_free_blocks").ok_or_else(bad)?;
+        let (tensor, _) = tensor.rsplit_once(" (").ok_or_else(bad)?;
+        let (name, place) = tensor.rsplit_once(" at ").ok_or_else(bad)?;
+        // `{chunk=0, offset=64}`; older: `64`.
+        let inner = place.strip_prefix("{chunk=").and_then(|place| place.strip_suffix('}'));
+        let (chunk, offset) = match inner {
+            Some(inner) => inner.split_once(", offset=").ok_or_else(bad)?,
+            None => ("0", place),
+        };
+        let place = Place { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
+        return Ok(Some(Said::Free { name, place }));
+    }
+    for words in ["reusing parent ", "reusing view parent "] {
+        if let Some((before, rest)) = line.split_once(words)
+            && !before.ends_with("not ")
+        {
+            return Ok(Some(Said::Reuse { parent_for_node: rest }));
+        }
+    }
+    let anew = line.contains("ggml_gallocr_") && line.contains("reallocating ");
+    Ok(anew.then_some(Said::Anew))
+}
+
+/// A buffer of a graph.
+struct Tensor {
+    found: Found,
+    place: Place,
+    is_live: bool,
+    /// The parent whose place it took.
+    parent: Option<usize>,
+}
+
+/// A graph half read.
+#[derive(Default)]
+struct Graph {
+    tensors: Vec<Tensor>,
+    /// Live buffers, by place; no two overlap.
+    live: BTreeMap<Place, usize>,
+    /// Lines `exec:` so far.
+    execs: u64,
+    is_over: bool,
+}
+
+impl Graph {
+    /// Whether the next graph begins with a line.
+    fn ends_before(&self, said: &Said<'_>) -> bool {
+        let &Said::Alloc { name, size, place } = said else { return false };
+        let is_first = || {
+            let first = self.tensors.first().map(|tensor| (tensor.found.name.as_str(), tensor.place));
+            self.execs > 0 && first == Some((name, place))
+        };
+        let overlaps = || {
+            // Of those that begin below its end only the last can reach it.
+            let below = Place { offset: place.offset.saturating_add(size), ..place };
+            let last = self.live.range(..below).next_back().map(|(_, &tensor)| &self.tensors[tensor]);
+            last.is_some_and(|last| {
+                let end = last.place.offset.saturating_add(last.found.size);
+                last.place.chunk == place.chunk && end > place.offset
+            })
+        };
+        self.is_over || is_first() || overlaps()
+    }
+
+    fn take(&mut self, said: Said<'_>, row: u64) -> Result<(), String> {
+        match said {
+            Said::Exec => self.execs += 1,
+            Said::Anew => self.is_over = self.execs > 0,
+            Said::Alloc { name, size, place } => self.add(name, size, place, None, row),
+            Said::Free { name, place } => self.free(name, place)?,
+            Said::Reuse { parent_for_node } => self.reuse(parent_for_node, row)?,
+            Said::Shrink { extra, parent_for_node } => {
+                // The line follows that of the reuse, whose node is the last tensor.
+                let last = self.tensors.last_mut().filter(|last| last.parent.is_some());
+                let last = last.filter(|last| parent_for_node.ends_with(&last.found.name));
+                let shrunk = last.and_then(|last| Some((last.found.size.checked_sub(extra)?, last)));
+                let Some((size, last)) = shrunk else {
+                    return Err("bytes of a parent are freed that no node has just taken".to_owned());
+                };
+                last.found.size = size;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, size: u64, place: Place, parent: Option<usize>, row: u64) {
+        let found = Found {
+            name: name.to_owned(),
+            start: self.execs,
+            size,
+            place: Some(place.offset),
+            row: Some(row),
+            ..Found::default()
+        };
+        // ggml may give out nothing for a tensor without bytes.
+        if size > 0 {
+            self.live.insert(place, self.tensors.len());
+        }
+        self.tensors.push(Tensor { found, place, is_live: size > 0, parent });
+    }
+
+    fn free(&mut self, name: &str, place: Place) -> Result<(), String> {
+        let known = self.live.get(&place).filter(|&&tensor| self.tensors[tensor].found.name == name);
+        let Some(&tensor) = known else {
+            if self.tensors.iter().any(|tensor| tensor.found.size == 0 && tensor.found.name == name) {
+                return Ok(());
+            }
+            return Err(format!(
+                "`{}` is freed at {}, where it is not: a log of several backends does not say whose memory is meant",
+                excerpt(name),
+                place.offset
+            ));
+        };
+        self.live.remove(&place);
+        self.tensors[tensor].is_live = false;
+        self.tensors[tensor].found.end = self.execs;
+        Ok(())
+    }
+
+    /// `PARENT for NODE`, or `VIEW (PARENT) for NODE`.
+    fn reuse(&mut self, parent_for_node: &str, row: u64) -> Result<(), String> {
+        let cuts = parent_for_node.match_indices(" for ");
+        let split = cuts.map(|(at, cut)| (&parent_for_node[..at], &parent_for_node[at + cut.len()..]));
+        let owner = |shown: &str| {
+            let view = |name: &str| shown.strip_suffix(')')?.strip_suffix(name)?.strip_suffix(" (");
+            let is_owner = |name: &str| name == shown || view(name).is_some();
+            // Names come again; the last that is live is meant.
+            let live = self.live.values().copied();
+            live.filter(|&tensor| is_owner(&self.tensors[tensor].found.name)).max()
+        };
+        let found = split.into_iter().find_map(|(shown, node)| Some((owner(shown)?, node)));
+        let Some((parent, node)) = found else {
+            return Err(format!("`{}`: the parent is not live", excerpt(parent_for_node)));
+        };
+        let (size, place) = (self.tensors[parent].found.size, self.tensors[parent].place);
+        self.tensors[parent].is_live = false;
+        self.tensors[parent].found.end = self.execs + 1;
+        self.live.remove(&place);
+        self.add(node, size, place, Some(parent), row);
+        Ok(())
+    }
+
+    fn part(
+        mut self,
+        number: usize,
+        file: &str,
+        options: &ReadOptions,
+        dropped: &mut Vec<Dropped>,
+    ) -> Result<Part, FormatError> {
+        let mut gather = Gather::new(file, options);
+        gather.meta("framework", "ggml");
+        gather.meta("clock", "nodes");
+        let one_chunk = self.tensors.iter().all(|tensor| tensor.place.chunk == 0);
+        let mut tops: BTreeMap<u64, u64> = BTreeMap::new();
+        for tensor in &self.tensors {
+            let top = tops.entry(tensor.place.chunk).or_default();
+            *top = (*top).max(tensor.place.offset.saturating_add(tensor.found.size));
+        }
+        let mut numbers = Vec::new();
+        for tensor in &mut self.tensors {
+            let mut found = std::mem::take(&mut tensor.found);
+            if tensor.is_live {
+                found.end = self.execs.max(found.start + 1);
+            }
+            found.place = found.place.filter(|_| one_chunk);
+            let buffer = gather.buffer(found);
+            if let (Some(output), Some(Some(input))) = (buffer, tensor.parent.map(|parent| numbers[parent])) {
+                gather.may_overwrite(output, input);
+            }
+            numbers.push(buffer);
+        }
+        if !one_chunk {
+            let why = "ggml's own placement is not one arena; it is left out";
+            dropped.push(Dropped::new(tops.len() as u64, "chunks of memory", why));
+        }
+        let total = tops.into_values().fold(0, u64::saturating_add);
+        gather.finish(format!("graph-{number}"), framework("ggml", Some(total)), dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::import;
+    use super::*;
+
+    /// Two graphs; in the first, `c` takes the place of `a`, which is larger.
+    const LOG: &str = "llama: hello\n\
+        ggml_dyn_tallocr_alloc: allocating x (input) (64 bytes) - block 0, offset 0, chunk 0\n\
+        ggml_dyn_tallocr_alloc: allocating a (96 bytes) - block 0, offset 64, chunk 0\n\
+        exec: MUL_MAT (a) <= w, x (input)\n\
+        parent x (input): 1 children, 0 views, allocated: 1\n\n\
+        not reusing parent w for b as 0x55 is external\n\
+        ggml_dyn_tallocr_alloc: allocating b (32 bytes) - block 0, offset 160, chunk 0\n\
+        exec: MUL (b) <= x (input), w\n\
+        ggml_gallocr_free_node: freeing x (input) at {chunk=0, offset=0} (60 bytes) - n_free_blocks = 1\n\
+        reusing parent a for c\n\
+        freeing extra 32 bytes from parent a for c\n\
+        exec: ADD (c) <= a, b\n\
+        ggml_gallocr_free_node: freeing b at {chunk=0, offset=160} (32 bytes) - n_free_blocks = 2\n\
+        ggml_dyn_tallocr_alloc: allocating x (input) (64 bytes) - block 0, offset 0\n\
+        exec: SCALE (x (input)) <= w\n";
+
+    fn read_log(text: &str) -> Result<Imported, FormatError> {
+        let read = import("debug.log", text.as_bytes(), None, &ReadOptions::default());
+        read.map(|imported| imported.expect("recognised"))
+    }
+
+    #[test]
+    fn graphs_are_parts_and_places_are_handed_over() {
+        let imported = read_log(LOG).expect("valid");
+        assert_eq!(imported.parts.len(), 2);
+        let trace = &imported.parts[0].trace;
+        let lives: Vec<(&str, (u32, u32), u64)> = trace
+            .instance
+            .buffers()
+            .iter()
+            .zip(&trace.labels.buffers)
+            .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
+            .collect();
+        assert_eq!(
+            lives,
+            [("x (input)", (0, 2), 64), ("a", (0, 3), 96), ("b", (1, 3), 32), ("c", (2, 3), 64),]
+        );
+        assert_eq!(trace.instance.in_place().len(), 1);
+        let framework = imported.parts[0].framework.as_ref().expect("ggml");
+        assert_eq!(framework.placement, [Some(0), Some(64), Some(160), Some(64)]);
+        assert_eq!(framework.reserved_peak.map(planlab_dsa::Bytes::get), Some(192));
+    }
+
+    #[test]
+    fn lines_of_both_versions_are_read() {
+        let place = Place { chunk: 0, offset: 128 };
+        let old = "ggml_tallocr_alloc: allocating Qcur-0 (view) (4096 bytes) - block 1, offset 128";
+        assert_eq!(said(old), Ok(Some(Said::Alloc { name: "Qcur-0 (view)", size: 4096, place })));
+        let old = "ggml_gallocr_free_node: freeing Qcur-0 at 128 (4000 bytes) - n_free_blocks = 1";
+        assert_eq!(said(old), Ok(Some(Said::Free { name: "Qcur-0", place })));
+        assert_eq!(said("not reusing parent a for b as it is an output"), Ok(None));
+        assert_eq!(said("parent a: 0 children, 0 views, allocated: 1"), Ok(None));
+        assert!(said("ggml_gallocr_free_node: freeing a at {chunk=0").is_err());
+    }
+
+    #[test]
+    fn a_view_hands_on_the_place_of_its_owner() {
+        let log = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\nexec: RELU (a) <= w\n\
+                   reusing view parent a (view) (a) for b for all\nexec: ADD (b for all) <= a (view)\n";
+        let imported = read_log(log).expect("valid");
+        let names: Vec<&str> =
+            imported.parts[0].trace.labels.buffers.iter().map(|label| label.name.as_str()).collect();
+        assert_eq!(names, ["a", "b for all"]);
+    }
+
+    #[test]
+    fn errors_have_their_line() {
+        let alloc = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\n";
+        let error = |text: &str| read_log(&format!("{alloc}{text}")).expect_err("bad").to_string();
+        assert!(error("").contains("there is no line `exec:`"));
+        let free = "g: freeing b at {chunk=0, offset=0} (64 bytes) - n_free_blocks = 1\n";
+        assert!(error(free).starts_with("debug.log:2: `b` is freed at 0, where it is not"));
+        assert_eq!(error("reusing parent z for b\n"), "debug.log:2: `z for b`: the parent is not live");
+        assert!(
+            error("freeing extra 4 bytes from parent a for b\n")
+                .starts_with("debug.log:2: bytes of a parent")
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Problems of the contest on intra-operator parallelism (ASPLOS 2025), as JSON: nodes with a life and a choice of
+//! strategies, each of which needs some bytes. The trace has a buffer for each node, as large as its least usage.
+//!
+//! # References
+//!
+//! 1. Google, `iopddl/iopddl.h` and `iopddl.cc`: intervals are half-open, usages stand beside costs.
+
+use serde::Deserialize;
+
+use super::super::{FormatError, ReadOptions};
+use super::gather::{Found, Gather};
+use super::{Framework, Imported, Input, Reader};
+
+pub(super) const READER: Reader = Reader {
+    key: "iopddl",
+    title: "a problem of the IOPDDL contest (JSON): the least usage of each node",
+    looks_like,
+    read,
+};
+
+/// An object whose first key is `problem`.
+fn looks_like(start: &[u8]) -> bool {
+    let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start).trim_ascii_start();
+    let key = start.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    key.is_some_and(|key| key.starts_with(b"\"problem\""))
+}
+
+#[derive(Deserialize)]
+struct File {
+    problem: Problem,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    name: String,
+    nodes: Nodes,
+    usage_limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Nodes {
+    intervals: Vec<(u64, u64)>,
+    usages: Vec<Vec<u64>>,
+}
+
+fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file().to_owned();
+    let text = input.text()?;
+    let File { problem } = serde_json::from_str(&text)
+        .map_err(|error| FormatError::new(&file, error.line().max(1) as u64, error.to_string()))?;
+    let Nodes { intervals, usages } = problem.nodes;
+    if intervals.len() != usages.len() {
+        let reason = format!("{} nodes have intervals, but {} have usages", intervals.len(), usages.len());
+        return Err(FormatError::new(&file, 1, reason));
+    }
+    let mut gather = Gather::new(&file, options);
+    gather.meta("problem", problem.name.clone());
+    problem.usage_limit.iter().for_each(|limit| gather.meta("usage_limit", limit.to_string()));
+    for (node, ((start, end), usages)) in intervals.into_iter().zip(usages).enumerate() {
+        let bad = |reason: &str| FormatError::new(&file, 1, format!("node {node} {reason}"));
+        if start > end {
+            return Err(bad(&format!("begins at {start} and ends at {end}")));
+        }
+        let size = usages.into_iter().min().ok_or_else(|| bad("has no strategy"))?;
+        gather.buffer(Found { name: node.to_string(), start, end, size, ..Found::default() });
+    }
+    let mut dropped = Vec::new();
+    let name = if problem.name.is_empty() { "problem".to_owned() } else { problem.name };
+    let part = gather.finish(name, Framework::new("IOPDDL"), &mut dropped)?;
+    Ok(Imported { parts: vec![part], dropped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::import;
+    use super::*;
+
+    fn problem(text: &str) -> Result<Imported, FormatError> {
+        let read = import("problem.json", text.as_bytes(), None, &ReadOptions::default());
+        read.map(|imported| imported.expect("recognised"))
+    }
+
+    #[test]
+    fn a_node_is_a_buffer_of_its_least_usage() {
+        let text = r#"{ "problem": { "name": "small", "edges": {"nodes": [[0, 1]], "costs": [[1, 2]]},
+            "nodes": { "intervals": [[30, 70], [40, 70], [5, 5], [1, 9]], "costs": [[15], [55, 65], [1], [1]],
+            "usages": [[10], [25, 20], [7], [0, 3]] }, "usage_limit": 50 } }"#;
+        let imported = problem(text).expect("valid");
+        let trace = &imported.parts[0].trace;
+        let lives: Vec<(&str, (u32, u32), u64)> = trace
+            .instance
+            .buffers()
+            .iter()
+            .zip(&trace.labels.buffers)
+            .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
+            .collect();
+        assert_eq!(lives, [("0", (30, 70), 10), ("1", (40, 70), 20)]);
+        assert_eq!(trace.labels.meta("usage_limit"), Some("50"));
+        assert_eq!(imported.dropped.len(), 2);
+    }
+
+    #[test]
+    fn problems_that_are_none_are_refused() {
+        let error = |text: &str| problem(text).expect_err("bad").to_string();
+        let nodes = |nodes: &str| format!("{{\"problem\":{{\"nodes\":{{{nodes}}}}}}}");
+        assert!(error("{\"problem\": {}}").starts_with("problem.json:1: missing field `nodes`"));
+        assert!(error("{\"problem\":\n {\"nodes\":").starts_with("problem.json:2: EOF"));
+        assert_eq!(
+            error(&nodes("\"intervals\":[[0,1]],\"usages\":[]")),
+            "problem.json:1: 1 nodes have intervals, but 0 have usages"
+        );
+        assert_eq!(
+            error(&nodes("\"intervals\":[[0,1]],\"usages\":[[]]")),
+            "problem.json:1: node 0 has no strategy"
+        );
+        assert_eq!(
+            error(&nodes("\"intervals\":[[2,1]],\"usages\":[[4]]")),
+            "problem.json:1: node 0 begins at 2 and ends at 1"
+        );
+    }
+}

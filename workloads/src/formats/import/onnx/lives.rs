@@ -1,0 +1,313 @@
+//! When each value of a graph is live: from the node that makes it to the last that reads it.
+//!
+//! Nodes run in the file's order, one a step. What a graph is given is live from the start, what it gives to the end.
+//! The output of a view operator is the buffer of its input, which is as large as the largest of them. Initializers and
+//! constants, and views of them, have memory of their own.
+
+use rustc_hash::FxHashMap;
+
+use super::messages::{Graph, Node};
+use super::shapes::Shapes;
+use crate::formats::import::gather::Tally;
+
+/// Operators whose first output is their first input, seen otherwise.
+const VIEWS: [&str; 6] = ["Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
+
+/// A buffer of the graph.
+#[derive(Debug)]
+pub(super) struct Storage<'g> {
+    pub(super) name: &'g str,
+    /// The node that makes it; none makes an input.
+    pub(super) node: Option<usize>,
+    pub(super) start: u64,
+    /// The last step that reads it.
+    pub(super) last: u64,
+    pub(super) bytes: u64,
+    pub(super) is_output: bool,
+    /// How often it is read.
+    reads: u64,
+    /// How often it is read as a weight or a bias.
+    weights: u64,
+}
+
+impl Storage<'_> {
+    /// Whether it is an input that is read as weights, and as nothing else.
+    pub(super) const fn is_weight(&self) -> bool {
+        self.node.is_none() && self.reads > 0 && self.reads == self.weights
+    }
+}
+
+/// Where a value is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// With the weights.
+    Outside,
+    /// In a buffer, by number.
+    In(usize),
+}
+
+/// The buffers of a graph, and what has memory of its own.
+#[derive(Default)]
+pub(super) struct Lives<'g> {
+    pub(super) storages: Vec<Storage<'g>>,
+    pub(super) initializers: Tally,
+    pub(super) constants: Tally,
+    /// Outputs of view operators.
+    pub(super) views: u64,
+    /// Values that are no tensors.
+    pub(super) others: u64,
+    places: FxHashMap<&'g str, Place>,
+}
+
+impl<'g> Lives<'g> {
+    /// Plays a graph.
+    ///
+    /// # Errors
+    ///
+    /// The value or node that makes no sense.
+    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>) -> Result<Self, String> {
+        let mut lives = Self::default();
+        let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
+        for tensor in graph.initializers.iter().chain(sparse) {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            lives.initializers.add(shapes.values.get(name).map_or(Ok(0), |value| value.bytes()).unwrap_or(0));
+            lives.places.insert(name, Place::Outside);
+        }
+        for input in &graph.inputs {
+            // Older files list initializers among the inputs.
+            if !lives.places.contains_key(input.name.as_str()) {
+                lives.store(&input.name, None, 0, shapes)?;
+            }
+        }
+        for (number, node) in graph.nodes.iter().enumerate() {
+            lives.run(number, node, shapes)?;
+        }
+        let end = graph.nodes.len() as u64;
+        for output in &graph.outputs {
+            match lives.places.get(output.name.as_str()) {
+                Some(&Place::In(at)) => {
+                    lives.storages[at].last = end.saturating_sub(1);
+                    lives.storages[at].is_output = true;
+                }
+                Some(Place::Outside) => {}
+                None if shapes.others.contains(output.name.as_str()) => {}
+                None => return Err(format!("nothing makes the output `{}`", super::shown(&output.name))),
+            }
+        }
+        Ok(lives)
+    }
+
+    fn run(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
+        let step = number as u64;
+        let shows = VIEWS.contains(&node.op_type.as_str());
+        for (at, name) in node.inputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            match self.places.get(name.as_str()) {
+                // What a view hands on is judged where it is read in the end.
+                Some(&Place::In(place)) if shows && at == 0 => self.storages[place].last = step,
+                Some(&Place::In(place)) => self.read(place, step, is_weight(&node.op_type, at)),
+                Some(Place::Outside) => {}
+                None if shapes.others.contains(name.as_str()) => {}
+                None => {
+                    let (op, name) = (super::shown(&node.op_type), super::shown(name));
+                    return Err(format!(
+                        "node {number} ({op}) reads `{name}`, which nothing before it makes"
+                    ));
+                }
+            }
+        }
+        // What a branch or a loop reads from outside is read by its node.
+        let mut captured = Vec::new();
+        node.attributes.iter().for_each(|attribute| {
+            attribute.g.iter().for_each(|graph| names_in(graph, &mut captured));
+            attribute.graphs.iter().for_each(|graph| names_in(graph, &mut captured));
+        });
+        for name in captured {
+            if let Some(&Place::In(place)) = self.places.get(name) {
+                self.read(place, step, false);
+            }
+        }
+        self.outputs(number, node, shapes)
+    }
+
+    fn outputs(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
+        let viewed = node.inputs.first().and_then(|name| self.places.get(name.as_str())).copied();
+        let viewed = viewed.filter(|_| VIEWS.contains(&node.op_type.as_str()));
+        for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            if self.places.contains_key(name.as_str()) {
+                return Err(format!("node {number} makes `{}`, which is there already", super::shown(name)));
+            }
+            match viewed.filter(|_| at == 0) {
+                Some(Place::In(place)) => {
+                    let bytes = bytes(name, shapes)?.unwrap_or(0);
+                    let storage = &mut self.storages[place];
+                    storage.bytes = storage.bytes.max(bytes);
+                    self.views += 1;
+                    self.places.insert(name, Place::In(place));
+                }
+                Some(Place::Outside) => {
+                    self.places.insert(name, Place::Outside);
+                }
+                None if node.op_type == "Constant" => {
+                    self.constants.add(bytes(name, shapes)?.unwrap_or(0));
+                    self.places.insert(name, Place::Outside);
+                }
+                None => self.store(name, Some(number), number as u64, shapes)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, place: usize, step: u64, weight: bool) {
+        let storage = &mut self.storages[place];
+        storage.last = step;
+        storage.reads += 1;
+        storage.weights += u64::from(weight);
+    }
+
+    fn store(
+        &mut self,
+        name: &'g str,
+        node: Option<usize>,
+        start: u64,
+        shapes: &Shapes<'g>,
+    ) -> Result<(), String> {
+        let Some(bytes) = bytes(name, shapes)? else {
+            self.others += 1;
+            return Ok(());
+        };
+        self.places.insert(name, Place::In(self.storages.len()));
+        self.storages.push(Storage {
+            name,
+            node,
+            start,
+            last: start,
+            bytes,
+            is_output: false,
+            reads: 0,
+            weights: 0,
+        });
+        Ok(())
+    }
+}
+
+/// The bytes of a value; none of what is no tensor.
+fn bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
+    if shapes.others.contains(name) {
+        return Ok(None);
+    }
+    let Some(value) = shapes.values.get(name) else {
+        return Err(format!("no shape is known of `{}`", super::shown(name)));
+    };
+    value.bytes().map(Some).map_err(|reason| format!("`{}`: {reason}", super::shown(name)))
+}
+
+/// The names that the nodes of a graph inside of a node read.
+fn names_in<'g>(graph: &'g Graph, names: &mut Vec<&'g str>) {
+    for node in &graph.nodes {
+        names.extend(node.inputs.iter().map(String::as_str));
+        for attribute in &node.attributes {
+            attribute.g.iter().for_each(|graph| names_in(graph, names));
+            attribute.graphs.iter().for_each(|graph| names_in(graph, names));
+        }
+    }
+    names.extend(graph.outputs.iter().map(|output| output.name.as_str()));
+}
+
+/// Whether an operator's input is a weight, a bias or the like.
+fn is_weight(op: &str, at: usize) -> bool {
+    match op {
+        "Conv"
+        | "ConvTranspose"
+        | "ConvInteger"
+        | "Gemm"
+        | "BatchNormalization"
+        | "InstanceNormalization"
+        | "LayerNormalization"
+        | "GroupNormalization"
+        | "PRelu" => at >= 1,
+        "LSTM" | "GRU" | "RNN" => (1..=3).contains(&at),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{Attribute, Dim, Shape, TensorType, Type, ValueInfo};
+    use super::*;
+
+    fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Node {
+        Node {
+            op_type: op.to_owned(),
+            inputs: inputs.iter().map(|&name| name.to_owned()).collect(),
+            outputs: outputs.iter().map(|&name| name.to_owned()).collect(),
+            ..Node::default()
+        }
+    }
+
+    fn floats(name: &str, dims: &[i64]) -> ValueInfo {
+        let dims = dims.iter().map(|&dim| Dim { value: Some(dim), param: None }).collect();
+        let tensor = TensorType { elem_type: 1, shape: Some(Shape { dims }) };
+        ValueInfo { name: name.to_owned(), of: Some(Type { tensor: Some(tensor) }) }
+    }
+
+    fn play(graph: &Graph) -> Vec<(&str, u64, u64, u64)> {
+        let shapes = Shapes::of(graph, &[]).expect("known");
+        let lives = Lives::of(graph, &shapes).expect("valid");
+        lives.storages.iter().map(|s| (s.name, s.start, s.last, s.bytes)).collect()
+    }
+
+    #[test]
+    fn a_view_is_the_buffer_that_it_shows() {
+        let graph = Graph {
+            nodes: vec![
+                node("Relu", &["x"], &["a"]),
+                node("Flatten", &["a"], &["b"]),
+                node("Identity", &["b"], &["c"]),
+                node("Relu", &["x"], &["d"]),
+                node("Add", &["c", "d"], &["y"]),
+            ],
+            inputs: vec![floats("x", &[1, 4])],
+            outputs: vec![floats("y", &[1, 4])],
+            ..Graph::default()
+        };
+        assert_eq!(play(&graph), [("x", 0, 3, 16), ("a", 0, 4, 16), ("d", 3, 4, 16), ("y", 4, 4, 16)]);
+    }
+
+    #[test]
+    fn a_branch_keeps_what_it_reads() {
+        let inner = Graph {
+            nodes: vec![node("Relu", &["a"], &["inner"])],
+            outputs: vec![floats("inner", &[4])],
+            ..Graph::default()
+        };
+        let mut branch = node("If", &["condition"], &["y"]);
+        branch.attributes.push(Attribute {
+            name: "then_branch".to_owned(),
+            g: Some(Box::new(inner)),
+            ..Attribute::default()
+        });
+        let graph = Graph {
+            nodes: vec![node("Relu", &["x"], &["a"]), node("Relu", &["x"], &["b"]), branch],
+            inputs: vec![floats("x", &[4]), floats("condition", &[1])],
+            outputs: vec![floats("y", &[4])],
+            ..Graph::default()
+        };
+        let lives = play(&graph);
+        assert!(lives.contains(&("a", 0, 2, 16)), "{lives:?}");
+        assert!(lives.contains(&("b", 1, 1, 16)), "{lives:?}");
+    }
+
+    #[test]
+    fn inputs_that_are_only_weights_are_known() {
+        let graph = Graph {
+            nodes: vec![node("Identity", &["w"], &["v"]), node("Conv", &["x", "v"], &["y"])],
+            inputs: vec![floats("x", &[1, 1, 4, 4]), floats("w", &[1, 1, 2, 2])],
+            outputs: vec![floats("y", &[1, 1, 3, 3])],
+            ..Graph::default()
+        };
+        let shapes = Shapes::of(&graph, &[]).expect("known");
+        let lives = Lives::of(&graph, &shapes).expect("valid");
+        let weights: Vec<bool> = lives.storages.iter().map(Storage::is_weight).collect();
+        assert_eq!(weights, [false, true, false]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The fields of ONNX's messages that say what memory is for; their numbers are those of `onnx.proto`.
+
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Model {
+    #[prost(int64, optional, tag = "1")]
+    pub(super) ir_version: Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) producer: Option<String>,
+    #[prost(message, optional, tag = "7")]
+    pub(super) graph: Option<Graph>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Graph {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) nodes: Vec<Node>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) initializers: Vec<Tensor>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) inputs: Vec<ValueInfo>,
+    #[prost(message, repeated, tag = "12")]
+    pub(super) outputs: Vec<ValueInfo>,
+    #[prost(message, repeated, tag = "13")]
+    pub(super) value_info: Vec<ValueInfo>,
+    #[prost(message, repeated, tag = "15")]
+    pub(super) sparse_initializers: Vec<SparseTensor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Node {
+    #[prost(string, repeated, tag = "1")]
+    pub(super) inputs: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub(super) outputs: Vec<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(super) name: Option<String>,
+    #[prost(string, tag = "4")]
+    pub(super) op_type: String,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) attributes: Vec<Attribute>,
+    #[prost(string, optional, tag = "7")]
+    pub(super) domain: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Attribute {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(int64, optional, tag = "3")]
+    pub(super) i: Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub(super) s: Option<prost::bytes::Bytes>,
+    #[prost(message, optional, tag = "5")]
+    pub(super) t: Option<Tensor>,
+    #[prost(message, optional, boxed, tag = "6")]
+    pub(super) g: Option<Box<Graph>>,
+    #[prost(int64, repeated, tag = "8")]
+    pub(super) ints: Vec<i64>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) graphs: Vec<Graph>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Tensor {
+    #[prost(int64, repeated, tag = "1")]
+    pub(super) dims: Vec<i64>,
+    #[prost(int32, optional, tag = "2")]
+    pub(super) data_type: Option<i32>,
+    #[prost(int32, repeated, tag = "5")]
+    pub(super) int32_data: Vec<i32>,
+    #[prost(int64, repeated, tag = "7")]
+    pub(super) int64_data: Vec<i64>,
+    #[prost(string, optional, tag = "8")]
+    pub(super) name: Option<String>,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub(super) raw_data: Option<prost::bytes::Bytes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SparseTensor {
+    #[prost(message, optional, tag = "1")]
+    pub(super) values: Option<Tensor>,
+    #[prost(int64, repeated, tag = "3")]
+    pub(super) dims: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ValueInfo {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(message, optional, tag = "2")]
+    pub(super) of: Option<Type>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Type {
+    /// None for sequences, maps and optional values.
+    #[prost(message, optional, tag = "1")]
+    pub(super) tensor: Option<TensorType>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TensorType {
+    #[prost(int32, tag = "1")]
+    pub(super) elem_type: i32,
+    #[prost(message, optional, tag = "2")]
+    pub(super) shape: Option<Shape>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Shape {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) dims: Vec<Dim>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Dim {
+    #[prost(int64, optional, tag = "1")]
+    pub(super) value: Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) param: Option<String>,
+}

@@ -1,0 +1,141 @@
+//! ONNX models: the buffers of a graph in the order of its nodes.
+//!
+//! Shapes are those that the file says (`value_info`, as ONNX's shape inference writes them), and else follow from the
+//! inputs by the operators' rules; dynamic dimensions are given by name. Node order is execution order. Initializers and
+//! constants are not planned, nor are inputs that are read as weights only (a model that was exported without its weights
+//! has them there). Inside of branches and loops nothing is planned.
+//!
+//! # References
+//!
+//! 1. ONNX, `onnx/onnx.proto`: `ModelProto`, `GraphProto`, `TensorShapeProto`.
+//! 2. ONNX, `docs/Operators.md`: the shapes of outputs.
+
+mod known;
+mod lives;
+mod messages;
+mod reshapes;
+mod rules;
+mod shapes;
+#[cfg(test)]
+mod table;
+mod value;
+mod windows;
+
+use self::lives::{Lives, Storage};
+use self::messages::{Graph, Model};
+use self::shapes::Shapes;
+use super::super::error::excerpt;
+use super::super::{FormatError, ReadOptions};
+use super::gather::{Found, Gather, Tally};
+use super::protobuf::{Value, decode, first_field};
+use super::{Dropped, Framework, Imported, Input, Reader};
+
+pub(super) const READER: Reader =
+    Reader { key: "onnx", title: "an ONNX model, in the order of its nodes", looks_like, read };
+
+/// Names in a list of an error.
+const SHOWN: usize = 8;
+
+/// A message whose field 1 is a small number, the version, and that has a graph (field 7) before long.
+fn looks_like(start: &[u8]) -> bool {
+    let Some(version) = first_field(start).filter(|field| field.number == 1) else { return false };
+    let mut rest = match version.value {
+        Value::Number(1..=99) => version.rest,
+        _ => return false,
+    };
+    for _ in 0..16 {
+        let Some(field) = first_field(rest) else { return false };
+        match (field.number, field.value) {
+            (7, Value::Bytes(graph)) => {
+                let inner = first_field(graph).map(|field| field.number);
+                return inner.is_some_and(|number| [1, 2, 5, 10, 11, 12, 13, 14, 15, 16].contains(&number));
+            }
+            (2..=4 | 6 | 8 | 14 | 20 | 25 | 26, Value::Bytes(_)) | (5, Value::Number(_)) => rest = field.rest,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file().to_owned();
+    let model: Model = decode(&file, input.bytes()?)?;
+    let bad = |reason: String| FormatError::new(&file, 1, reason);
+    let graph = model.graph.as_ref().ok_or_else(|| bad("there is no graph in it".to_owned()))?;
+    let shapes = Shapes::of(graph, &options.dims).map_err(bad)?;
+    let lives = Lives::of(graph, &shapes).map_err(bad)?;
+    let mut gather = Gather::new(&file, options);
+    gather.meta("framework", "ONNX");
+    model.producer.iter().for_each(|producer| gather.meta("producer", producer.clone()));
+    gather.meta("clock", "nodes");
+    for (name, value) in &options.dims {
+        gather.meta("dimension", format!("{name}={value}"));
+    }
+    let mut dropped = outside(graph, &lives);
+    for storage in lives.storages.iter().filter(|storage| !storage.is_weight()) {
+        gather.buffer(found(graph, storage));
+    }
+    let name = graph.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("graph");
+    let part = gather.finish(name, Framework::new("ONNX"), &mut dropped)?;
+    Ok(Imported { parts: vec![part], dropped })
+}
+
+fn found(graph: &Graph, storage: &Storage<'_>) -> Found {
+    let category = match storage {
+        Storage { node: None, .. } => "input",
+        Storage { is_output: true, .. } => "output",
+        _ => "activation",
+    };
+    Found {
+        name: storage.name.to_owned(),
+        start: storage.start,
+        end: storage.last + 1,
+        size: storage.bytes,
+        category: Some(category),
+        op: storage.node.map(|number| format!("{number}:{}", graph.nodes[number].op_type)),
+        ..Found::default()
+    }
+}
+
+/// What is not planned.
+fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
+    const OWN: &str = "they have memory of their own";
+    let mut weights = Tally::default();
+    lives
+        .storages
+        .iter()
+        .filter(|storage| storage.is_weight())
+        .for_each(|storage| weights.add(storage.bytes));
+    let mut dropped = Vec::new();
+    dropped.extend(lives.initializers.dropped("initializers", OWN));
+    dropped.extend(lives.constants.dropped("constants", OWN));
+    dropped.extend(weights.dropped("inputs that are read as weights only", OWN));
+    let inner = graph.nodes.iter().flat_map(|node| &node.attributes);
+    let inner: u64 =
+        inner.map(|attribute| u64::from(attribute.g.is_some()) + attribute.graphs.len() as u64).sum();
+    for (count, what, why) in [
+        (lives.views, "views", "each is one buffer with what it shows, as large as the largest"),
+        (lives.others, "values that are no tensors", "they have no shape"),
+        (inner, "graphs inside of nodes", "what they make is not planned"),
+    ] {
+        if count > 0 {
+            dropped.push(Dropped::new(count, what, why));
+        }
+    }
+    dropped
+}
+
+/// A reason that may quote shapes of any length, for a message.
+fn brief(reason: &str) -> String {
+    const MOST: usize = 200;
+    let mut brief: String = reason.chars().filter(|letter| !letter.is_control()).take(MOST).collect();
+    if brief.len() < reason.len() {
+        brief.push_str("...");
+    }
+    brief
+}
+
+/// A name of the file, for a message.
+fn shown(name: &str) -> String {
+    excerpt(name)
+}

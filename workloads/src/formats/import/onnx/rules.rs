@@ -1,0 +1,308 @@
+//! What shape an operator's outputs have, for the operators that nets are made of.
+//!
+//! The rules are those of ONNX's operator documentation. A value whose shape the file itself says needs none; an operator
+//! without a rule is refused, with the advice to let ONNX's own shape inference write the shapes into the file.
+
+use super::messages::{Attribute, Node, Tensor};
+use super::value::{BOOL, FLOAT, INT64, UINT8, Value, elements};
+use super::{reshapes, windows};
+
+/// A node with what is known of its inputs.
+pub(super) struct Call<'v> {
+    pub(super) node: &'v Node,
+    pub(super) inputs: Vec<Option<&'v Value>>,
+}
+
+impl<'v> Call<'v> {
+    /// An input that must be there, with a known shape.
+    pub(super) fn value(&self, at: usize) -> Result<&'v Value, String> {
+        self.maybe(at).ok_or_else(|| format!("the shape of its input {at} is not known"))
+    }
+
+    pub(super) fn maybe(&self, at: usize) -> Option<&'v Value> {
+        self.inputs.get(at).copied().flatten()
+    }
+
+    /// The numbers of an input; `None` where there is none, or they are not known.
+    pub(super) fn ints(&self, at: usize) -> Option<&'v [i64]> {
+        self.maybe(at)?.ints.as_deref()
+    }
+
+    /// Whole numbers that came as an attribute once, and as an input since.
+    pub(super) fn numbers(&self, at: usize, name: &str) -> Result<Option<&'v [i64]>, String> {
+        match (self.list(name), self.is_given(at), self.ints(at)) {
+            (Some(list), ..) => Ok(Some(list)),
+            (None, false, _) => Ok(None),
+            (None, true, Some(ints)) => Ok(Some(ints)),
+            (None, true, None) => Err(format!("its input {at} (`{name}`) is known only when the net runs")),
+        }
+    }
+
+    pub(super) fn is_given(&self, at: usize) -> bool {
+        self.node.inputs.get(at).is_some_and(|name| !name.is_empty())
+    }
+
+    fn attribute(&self, name: &str) -> Option<&'v Attribute> {
+        self.node.attributes.iter().find(|attribute| attribute.name == name)
+    }
+
+    pub(super) fn int(&self, name: &str, default: i64) -> i64 {
+        self.attribute(name).and_then(|attribute| attribute.i).unwrap_or(default)
+    }
+
+    pub(super) fn list(&self, name: &str) -> Option<&'v [i64]> {
+        self.attribute(name).map(|attribute| attribute.ints.as_slice())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let bytes = self.attribute(name)?.s.as_ref()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Option<&'v Tensor> {
+        self.attribute(name)?.t.as_ref()
+    }
+}
+
+/// Outputs that are shaped as the first input.
+#[rustfmt::skip]
+const AS_FIRST: &[&str] = &[
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil",
+    "Celu", "Clip", "Cos", "Cosh", "CumSum", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
+    "Mish", "Neg", "Not", "PRelu", "RMSNormalization", "Reciprocal", "Relu", "Round", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "SimplifiedLayerNormalization",
+    "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    "Trilu",
+];
+/// Numpy's broadcasting, in the type of the first input.
+#[rustfmt::skip]
+const BROADCAST: &[&str] = &[
+    "Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Mean", "Min", "Mod", "Mul",
+    "Pow", "Sub", "Sum",
+];
+/// The same, with truth values.
+#[rustfmt::skip]
+const COMPARE: &[&str] = &[
+    "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor",
+];
+
+/// The outputs of a node, as many as are known of.
+///
+/// # Errors
+///
+/// Why nothing is known.
+pub(super) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let op = call.node.op_type.as_str();
+    let domain = call.node.domain.as_deref().unwrap_or_default();
+    if !["", "ai.onnx"].contains(&domain) {
+        return Err(format!("operators of `{domain}` have no rule here"));
+    }
+    match op {
+        _ if AS_FIRST.contains(&op) => as_first(call),
+        _ if BROADCAST.contains(&op) => broadcast(call, None),
+        _ if COMPARE.contains(&op) => broadcast(call, Some(BOOL)),
+        "Where" => broadcast_where(call),
+        "IsNaN" | "IsInf" => one(BOOL, &call.value(0)?.shape),
+        "Cast" => one(elem(call, "to")?, &call.value(0)?.shape),
+        "CastLike" => one(call.value(1)?.elem, &call.value(0)?.shape),
+        "QuantizeLinear" => one(call.maybe(2).map_or(UINT8, |zero| zero.elem), &call.value(0)?.shape),
+        "DequantizeLinear" => one(call.value(1)?.elem, &call.value(0)?.shape),
+        "Conv" | "ConvInteger" => windows::convolution(call),
+        "ConvTranspose" => windows::transposed(call),
+        "MaxPool" | "AveragePool" | "LpPool" => windows::pool(call),
+        "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(call),
+        "Gemm" => gemm(call),
+        "MatMul" => matmul(call),
+        "Constant" => constant(call),
+        "ConstantOfShape" => constant_of_shape(call),
+        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => as_first(call),
+        "Range" => ranged(call),
+        "LSTM" | "GRU" | "RNN" => recurrent(call),
+        _ => reshapes::infer(call),
+    }
+}
+
+pub(super) fn one(elem: i32, shape: &[u64]) -> Result<Vec<Value>, String> {
+    Ok(vec![Value::new(elem, shape)])
+}
+
+fn as_first(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let first = call.value(0)?;
+    let mut outputs = vec![Value::new(first.elem, first.shape.clone())];
+    if call.node.op_type == "Dropout" {
+        outputs.push(Value::new(BOOL, first.shape.clone()));
+    }
+    Ok(outputs)
+}
+
+/// The element type that an attribute names.
+fn elem(call: &Call<'_>, name: &str) -> Result<i32, String> {
+    i32::try_from(call.int(name, 0)).map_err(|_| format!("`{name}` is no element type"))
+}
+
+/// The shape that two broadcast to.
+fn joined(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
+    let rank = a.len().max(b.len());
+    let at =
+        |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |place| shape[place]);
+    let join = |axis| match (at(a, axis), at(b, axis)) {
+        (a, b) if a == b || b == 1 => Ok(a),
+        (1, b) => Ok(b),
+        (a, b) => Err(format!("{a} and {b} do not broadcast")),
+    };
+    (0..rank).map(join).collect()
+}
+
+fn broadcast(call: &Call<'_>, elem: Option<i32>) -> Result<Vec<Value>, String> {
+    let first = call.value(0)?;
+    let mut shape = first.shape.clone();
+    for at in 1..call.node.inputs.len() {
+        shape = joined(&shape, &call.value(at)?.shape)?;
+    }
+    one(elem.unwrap_or(first.elem), &shape)
+}
+
+fn broadcast_where(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (condition, yes, no) = (call.value(0)?, call.value(1)?, call.value(2)?);
+    one(yes.elem, &joined(&joined(&condition.shape, &yes.shape)?, &no.shape)?)
+}
+
+fn gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.value(0)?, call.value(1)?);
+    let ([a0, a1], [b0, b1]) = (&a.shape[..], &b.shape[..]) else {
+        return Err("its inputs are no matrices".to_owned());
+    };
+    let rows = if call.int("transA", 0) != 0 { a1 } else { a0 };
+    let columns = if call.int("transB", 0) != 0 { b0 } else { b1 };
+    one(a.elem, &[*rows, *columns])
+}
+
+fn matmul(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.value(0)?, call.value(1)?);
+    if a.rank() == 0 || b.rank() == 0 {
+        return Err("one of its inputs is a single number".to_owned());
+    }
+    // A vector stands for a matrix of one row, or one column, that the product loses again.
+    let (batch_a, rows) = match a.shape[..] {
+        [_] => (&[][..], None),
+        _ => (&a.shape[..a.rank() - 2], Some(a.shape[a.rank() - 2])),
+    };
+    let (batch_b, columns) = match b.shape[..] {
+        [_] => (&[][..], None),
+        _ => (&b.shape[..b.rank() - 2], Some(b.shape[b.rank() - 1])),
+    };
+    let mut shape = joined(batch_a, batch_b)?;
+    shape.extend(rows);
+    shape.extend(columns);
+    one(a.elem, &shape)
+}
+
+fn constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    if let Some(tensor) = call.tensor("value") {
+        return Ok(vec![Value::of_tensor(tensor)?]);
+    }
+    let [Attribute { name, i, ints, .. }] = &call.node.attributes[..] else {
+        return Err("a constant of no value".to_owned());
+    };
+    match (name.as_str(), i) {
+        ("value_int", Some(int)) => Ok(vec![Value::new(INT64, []).with_ints(Some(vec![*int]))]),
+        ("value_ints", _) => Ok(vec![Value::of_ints(ints.clone())]),
+        ("value_float", _) => one(FLOAT, &[]),
+        _ => Err(format!("a constant given as `{name}` has no rule here")),
+    }
+}
+
+fn constant_of_shape(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let shape = call.ints(0).ok_or("its shape is known only when the net runs")?;
+    let shape = shape.iter().map(|&dim| u64::try_from(dim)).collect::<Result<Vec<_>, _>>();
+    let elem = call.tensor("value").and_then(|value| value.data_type).unwrap_or(FLOAT);
+    one(elem, &shape.map_err(|_| "a negative dimension")?)
+}
+
+/// How many numbers a range has.
+pub(super) fn range(start: i64, limit: i64, step: i64) -> Option<u64> {
+    let far = i128::from(limit) - i128::from(start);
+    let count = match step {
+        0 => return None,
+        1.. => (far + i128::from(step) - 1) / i128::from(step),
+        _ => (far + i128::from(step) + 1) / i128::from(step),
+    };
+    u64::try_from(count.max(0)).ok()
+}
+
+fn ranged(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let first = |at: usize| call.ints(at).and_then(|ints| ints.first().copied());
+    let (Some(start), Some(limit), Some(step)) = (first(0), first(1), first(2)) else {
+        return Err("its bounds are known only when the net runs".to_owned());
+    };
+    one(call.value(0)?.elem, &[range(start, limit, step).ok_or("a step of 0")?])
+}
+
+/// LSTM, GRU and RNN: all states, then the last ones.
+fn recurrent(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.value(0)?;
+    let [first, second, _] = input.shape[..] else {
+        return Err("its input has not three dimensions".to_owned());
+    };
+    let hidden = u64::try_from(call.int("hidden_size", 0)).map_err(|_| "a negative hidden_size")?;
+    let ways = if call.text("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
+    // With layout 1 the batch comes first.
+    let (all, last) = match call.int("layout", 0) {
+        0 => ([first, ways, second, hidden], [ways, second, hidden]),
+        _ => ([first, second, ways, hidden], [first, ways, hidden]),
+    };
+    Ok(vec![Value::new(input.elem, all), Value::new(input.elem, last), Value::new(input.elem, last)])
+}
+
+/// A dimension counted from the end where it is negative.
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, String> {
+    let place = if axis < 0 { axis.checked_add_unsigned(rank as u64) } else { Some(axis) };
+    let place = place.and_then(|place| usize::try_from(place).ok());
+    place.filter(|&place| place < rank).ok_or_else(|| format!("there is no dimension {axis} of {rank}"))
+}
+
+/// What a Slice keeps along a dimension.
+pub(super) struct Cut {
+    pub(super) axis: usize,
+    pub(super) start: i64,
+    pub(super) step: i64,
+    pub(super) count: u64,
+}
+
+/// What a Slice keeps.
+pub(super) fn cuts(call: &Call<'_>, data: &Value) -> Result<Vec<Cut>, String> {
+    let must = |at, name| call.numbers(at, name)?.ok_or_else(|| format!("it has no `{name}`"));
+    let (starts, ends) = (must(1, "starts")?, must(2, "ends")?);
+    let (axes, steps) = (call.numbers(3, "axes")?, call.numbers(4, "steps")?);
+    let mut cuts = Vec::new();
+    for (at, (&start, &end)) in starts.iter().zip(ends).enumerate() {
+        let given = axes.map_or(i64::try_from(at).ok(), |axes| axes.get(at).copied());
+        let axis = axis(given.ok_or("it has fewer axes than starts")?, data.rank())?;
+        let step = steps.map_or(Some(1), |steps| steps.get(at).copied());
+        let step = step.filter(|&step| step != 0).ok_or("a step is 0 or missing")?;
+        let extent = i64::try_from(data.shape[axis]).map_err(|_| "a dimension past 2^63")?;
+        cuts.push(cut(axis, extent, start, end, step));
+    }
+    Ok(cuts)
+}
+
+fn cut(axis: usize, extent: i64, start: i64, end: i64, step: i64) -> Cut {
+    let from_end = |place: i64| if place < 0 { place.saturating_add(extent) } else { place };
+    let (start, end) = (from_end(start), from_end(end));
+    let (start, span) = if step > 0 {
+        let start = start.clamp(0, extent);
+        (start, end.clamp(0, extent) - start)
+    } else {
+        let start = start.clamp(-1, extent - 1);
+        (start, start - end.clamp(-1, extent - 1))
+    };
+    let count = u64::try_from(span).map_or(0, |span| span.div_ceil(step.unsigned_abs()));
+    Cut { axis, start, step, count }
+}
+
+/// Whether a shape holds as many elements as another.
+pub(super) fn same_elements(a: &[u64], b: &[u64]) -> bool {
+    elements(a).is_some() && elements(a) == elements(b)
+}

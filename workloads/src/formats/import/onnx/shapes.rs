@@ -1,0 +1,182 @@
+//! The shape of every value of a graph: as the file says it, or as it follows from the inputs.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::messages::{Graph, Node, ValueInfo};
+use super::rules::{Call, infer};
+use super::value::{MOST_DIMENSIONS, Value};
+use super::{SHOWN, known};
+
+/// What is known of the values of a graph, by name.
+pub(super) struct Shapes<'g> {
+    pub(super) values: FxHashMap<&'g str, Value>,
+    /// Values that are no tensors: sequences, maps.
+    pub(super) others: BTreeSet<&'g str>,
+}
+
+/// Dimensions that only the user can say.
+struct Dims<'d> {
+    given: &'d [(String, u64)],
+    missing: BTreeSet<String>,
+    /// Names that the file has.
+    all: BTreeSet<String>,
+}
+
+impl<'g> Shapes<'g> {
+    /// Follows the graph from its inputs.
+    ///
+    /// # Errors
+    ///
+    /// Names the dimensions that are not known, those given that the file lacks, or the value whose shape nobody knows.
+    pub(super) fn of(graph: &'g Graph, given: &[(String, u64)]) -> Result<Self, String> {
+        let mut dims = Dims { given, missing: BTreeSet::new(), all: BTreeSet::new() };
+        let mut shapes = Self { values: FxHashMap::default(), others: BTreeSet::new() };
+        shapes.initializers(graph)?;
+        for input in &graph.inputs {
+            if let Some(value) = shapes.said(input, &mut dims) {
+                shapes.values.entry(&input.name).or_insert(value);
+            }
+        }
+        let missing = std::mem::take(&mut dims.missing);
+        let mut said = FxHashMap::default();
+        for info in graph.value_info.iter().chain(&graph.outputs) {
+            if let Some(value) = shapes.said(info, &mut dims) {
+                said.insert(info.name.as_str(), value);
+            }
+        }
+        dims.check(&missing)?;
+        shapes.follow(graph, &mut said)?;
+        Ok(shapes)
+    }
+
+    fn initializers(&mut self, graph: &'g Graph) -> Result<(), String> {
+        let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
+        for tensor in graph.initializers.iter().chain(sparse) {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            let value =
+                Value::of_tensor(tensor).map_err(|reason| format!("the initializer `{name}`: {reason}"))?;
+            self.values.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// What the file says of a value, if it says all of it.
+    fn said(&mut self, info: &'g ValueInfo, dims: &mut Dims<'_>) -> Option<Value> {
+        let of = info.of.as_ref()?;
+        let Some(tensor) = &of.tensor else {
+            self.others.insert(&info.name);
+            return None;
+        };
+        let mut shape = Vec::new();
+        for (at, dim) in tensor.shape.as_ref()?.dims.iter().enumerate() {
+            let known = dim.value.and_then(|value| u64::try_from(value).ok());
+            shape.push(match known {
+                Some(value) => Some(value),
+                None => dims.look(dim.param.as_deref().unwrap_or_default(), &info.name, at),
+            });
+        }
+        let shape: Option<Vec<u64>> = shape.into_iter().collect();
+        Some(Value::new(tensor.elem_type, shape?))
+    }
+
+    /// Node by node, in the file's order.
+    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Result<(), String> {
+        let mut unknown = Unknown::default();
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let call = Call {
+                node,
+                inputs: node.inputs.iter().map(|name| self.values.get(name.as_str())).collect(),
+            };
+            let ints = known::ints(&call);
+            let (inferred, reason) = match infer(&call) {
+                Ok(values) => (values, None),
+                Err(reason) => (Vec::new(), Some(reason)),
+            };
+            let mut inferred = inferred.into_iter().filter(|value| value.rank() <= MOST_DIMENSIONS);
+            for (at, name) in node.outputs.iter().enumerate() {
+                let inferred = inferred.next().filter(|_| !name.is_empty());
+                match said.remove(name.as_str()).or(inferred) {
+                    Some(value) if at == 0 && value.ints.is_none() => {
+                        self.values.insert(name, value.with_ints(ints.clone()));
+                    }
+                    Some(value) => {
+                        self.values.insert(name, value);
+                    }
+                    None if name.is_empty() || self.others.contains(name.as_str()) => {}
+                    None => unknown.add(number, name, reason.as_deref()),
+                }
+            }
+        }
+        unknown.refuse(&graph.nodes)
+    }
+}
+
+/// Values whose shape nobody knows.
+#[derive(Default)]
+struct Unknown<'g> {
+    count: u64,
+    /// The first: its node, its name, and why.
+    first: Option<(usize, &'g str, String)>,
+}
+
+impl<'g> Unknown<'g> {
+    fn add(&mut self, node: usize, name: &'g str, reason: Option<&str>) {
+        self.count += 1;
+        if self.first.is_none() {
+            let reason = reason.unwrap_or("the rule has fewer outputs, or more than 64 dimensions");
+            self.first = Some((node, name, super::brief(reason)));
+        }
+    }
+
+    fn refuse(self, nodes: &[Node]) -> Result<(), String> {
+        let Some((number, name, reason)) = self.first else { return Ok(()) };
+        let more = match self.count - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more values"),
+        };
+        let (name, op) = (super::shown(name), super::shown(&nodes[number].op_type));
+        Err(format!(
+            "no shape is known of `{name}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes \
+             writes shapes into the file"
+        ))
+    }
+}
+
+impl Dims<'_> {
+    /// The value of a dimension; one without a name is called by its place, `x[0]`.
+    fn look(&mut self, param: &str, value: &str, at: usize) -> Option<u64> {
+        let name = if param.is_empty() { format!("{value}[{at}]") } else { param.to_owned() };
+        let given = self.given.iter().find(|(known, _)| *known == name).map(|&(_, value)| value);
+        if given.is_none() {
+            self.missing.insert(name.clone());
+        }
+        self.all.insert(name);
+        given
+    }
+
+    /// Refuses missing dimensions of the inputs, and given ones that are not there.
+    fn check(&self, missing: &BTreeSet<String>) -> Result<(), String> {
+        if let Some((name, _)) = self.given.iter().find(|(name, _)| !self.all.contains(name)) {
+            let there = match self.all.is_empty() {
+                true => "it has no dynamic dimension".to_owned(),
+                false => format!("it has {}", list(&self.all)),
+            };
+            return Err(format!("there is no dimension `{}` in it; {there}", super::shown(name)));
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let example = missing.first().map_or("", String::as_str);
+        Err(format!("dynamic dimensions: {}; fix each, as in --dim '{example}=1'", list(missing)))
+    }
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    let quoted: Vec<String> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", super::shown(name))).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", quoted.join(", "))
+}

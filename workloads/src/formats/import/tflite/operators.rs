@@ -1,0 +1,64 @@
+//! The names of TensorFlow Lite's operators, by their number (`BuiltinOperator` of `schema.fbs`).
+
+#[rustfmt::skip]
+const NAMES: [&str; 130] = [
+    "add", "average_pool_2d", "concatenation", "conv_2d", "depthwise_conv_2d", "depth_to_space", "dequantize",
+    "embedding_lookup", "floor", "fully_connected", "hashtable_lookup", "l2_normalization", "l2_pool_2d",
+    "local_response_normalization", "logistic", "lsh_projection", "lstm", "max_pool_2d", "mul", "relu",
+    "relu_n1_to_1", "relu6", "reshape", "resize_bilinear", "rnn", "softmax", "space_to_depth", "svdf", "tanh",
+    "concat_embeddings", "skip_gram", "call", "custom", "embedding_lookup_sparse", "pad",
+    "unidirectional_sequence_rnn", "gather", "batch_to_space_nd", "space_to_batch_nd", "transpose", "mean",
+    "sub", "div", "squeeze", "unidirectional_sequence_lstm", "strided_slice", "bidirectional_sequence_rnn",
+    "exp", "topk_v2", "split", "log_softmax", "delegate", "bidirectional_sequence_lstm", "cast", "prelu",
+    "maximum", "arg_max", "minimum", "less", "neg", "padv2", "greater", "greater_equal", "less_equal", "select",
+    "slice", "sin", "transpose_conv", "sparse_to_dense", "tile", "expand_dims", "equal", "not_equal", "log",
+    "sum", "sqrt", "rsqrt", "shape", "pow", "arg_min", "fake_quant", "reduce_prod", "reduce_max", "pack",
+    "logical_or", "one_hot", "logical_and", "logical_not", "unpack", "reduce_min", "floor_div", "reduce_any",
+    "square", "zeros_like", "fill", "floor_mod", "range", "resize_nearest_neighbor", "leaky_relu",
+    "squared_difference", "mirror_pad", "abs", "split_v", "unique", "ceil", "reverse_v2", "add_n", "gather_nd",
+    "cos", "where", "rank", "elu", "reverse_sequence", "matrix_diag", "quantize", "matrix_set_diag", "round",
+    "hard_swish", "if", "while", "non_max_suppression_v4", "non_max_suppression_v5", "scatter_nd", "select_v2",
+    "densify", "segment_sum", "batch_matmul", "placeholder_for_greater_op_codes", "cumsum", "call_once",
+];
+
+/// The operator that carries a name of its own.
+pub(super) const CUSTOM: u32 = 32;
+/// Operators whose output is their first input, seen otherwise: `RESHAPE`, `SQUEEZE`, `EXPAND_DIMS`.
+pub(super) const VIEWS: [u32; 3] = [22, 43, 70];
+
+/// The name of an operator, or its number.
+pub(super) fn name(code: u32) -> String {
+    let known = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
+    known.map_or_else(|| format!("operator-{code}"), |&name| name.to_owned())
+}
+
+/// Bits of an element, by `TensorType`; none of strings, resources and variants.
+pub(super) const fn bits(of: u8) -> Option<u64> {
+    Some(match of {
+        17 => 4,
+        3 | 6 | 9 => 8,
+        1 | 7 | 16 | 18 => 16,
+        0 | 2 | 15 => 32,
+        4 | 8 | 10 | 12 => 64,
+        11 => 128,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_names() {
+        for (code, expected) in
+            [(0, "add"), (22, "reshape"), (32, "custom"), (43, "squeeze"), (70, "expand_dims")]
+        {
+            assert_eq!(name(code), expected);
+        }
+        assert_eq!(
+            (name(114), name(119), name(999)),
+            ("quantize".into(), "while".into(), "operator-999".into())
+        );
+    }
+}

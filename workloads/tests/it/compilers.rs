@@ -1,0 +1,361 @@
+//! Files of compilers: the figures of XLA are those of its own texts, those of ONNX are from `scripts/count-onnx`, and
+//! public instances are read where `PLANLAB_CORPUS` says that they are.
+
+use std::fs;
+use std::path::PathBuf;
+
+use planlab_dsa::{Bytes, Instance};
+use planlab_workloads::formats::import::{self, Imported, Part};
+use planlab_workloads::formats::{FormatError, ReadOptions, read_trace, write_perfetto, write_trace};
+use planlab_workloads::recorded::stored_file;
+
+const GGML: &str = "samples/ggml_two_layers.log.zst";
+const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
+const ASSIGNMENT: &str = "samples/jax_mlp-buffer-assignment.txt";
+const LIVE_RANGE: &str = "samples/jax_mlp-live-range.txt";
+const TFLITE: &str = "samples/small_cnn.tflite.zst";
+const SQUEEZENET: &str = "samples/squeezenet1_0_noweights.onnx";
+
+fn sample(file: &str) -> Vec<u8> {
+    stored_file(file).expect("it is embedded").to_vec()
+}
+
+fn import(file: &str, bytes: &[u8]) -> Result<Imported, FormatError> {
+    import_with(file, bytes, &ReadOptions::default())
+}
+
+fn import_with(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Imported, FormatError> {
+    import::import(file, bytes, None, options).map(|imported| imported.expect("recognised"))
+}
+
+fn only_part(imported: &Imported) -> &Part {
+    assert_eq!(imported.parts.len(), 1);
+    &imported.parts[0]
+}
+
+/// Height of the framework's own placement, as a verified plan.
+fn own_height(part: &Part) -> u64 {
+    let plan = part.own_plan().expect("every buffer is placed");
+    part.trace.instance.verify(plan).expect("it is a plan").height().get()
+}
+
+fn dropped(imported: &Imported) -> Vec<(u64, &str, u64)> {
+    imported.dropped.iter().map(|one| (one.count, one.what.as_str(), one.bytes.unwrap_or(0))).collect()
+}
+
+/// What XLA's text says of its allocations: kind and bytes.
+fn allocations() -> Vec<(String, u64)> {
+    let text = String::from_utf8(sample(ASSIGNMENT)).expect("text");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("allocation "));
+    lines
+        .map(|line| {
+            let (_, line) = line.split_once(": size ").expect("a size");
+            let (bytes, kind) = line.split_once(", ").expect("a kind");
+            (kind.to_owned(), bytes.parse().expect("bytes"))
+        })
+        .collect()
+}
+
+#[test]
+fn xlas_heap_is_planned_and_the_rest_is_told_to_the_byte() {
+    let imported = import(HLO, &sample(HLO)).expect("valid");
+    let part = only_part(&imported);
+    // 28 values in the allocation, six of which share another's memory.
+    assert_eq!(part.trace.instance.len(), 22);
+    assert_eq!(part.framework.as_ref().expect("XLA").reserved_peak, Some(Bytes::new(39_796_736)));
+    assert_eq!(own_height(part), 39_796_736);
+    assert_eq!(dropped(&imported)[0], (6, "values that share another's memory", 0));
+    let all = allocations();
+    let of = |word: &str| -> (u64, u64) {
+        let bytes = all.iter().filter(|(kind, _)| kind.starts_with(word)).map(|&(_, bytes)| bytes);
+        (bytes.clone().count() as u64, bytes.sum())
+    };
+    let (outputs, live_out) = (of("output"), of("maybe-live-out"));
+    for ((count, bytes), what) in [
+        (of("parameter"), "allocations of parameters"),
+        (of("constant"), "allocations of constants"),
+        (of("thread-local"), "allocations of threads"),
+        ((outputs.0 + live_out.0, outputs.1 + live_out.1), "allocations of outputs"),
+    ] {
+        assert!(dropped(&imported).contains(&(count, what, bytes)), "{what}: {:?}", dropped(&imported));
+    }
+    let left: u64 = imported.dropped.iter().filter_map(|one| one.bytes).sum();
+    assert_eq!(left + 39_796_736, all.iter().map(|&(_, bytes)| bytes).sum::<u64>());
+}
+
+#[test]
+fn xlas_texts_give_the_trace_of_its_dump() {
+    let texts = [sample(ASSIGNMENT), sample(LIVE_RANGE)].concat();
+    let text = import("joined.txt", &texts).expect("valid");
+    let other_order = [sample(LIVE_RANGE), sample(ASSIGNMENT)].concat();
+    let swapped = import("joined.txt", &other_order).expect("valid");
+    let dump = import(HLO, &sample(HLO)).expect("valid");
+    let rows = |part: &Part| {
+        let places = part.framework.as_ref().expect("XLA").placement.clone();
+        let buffers = part.trace.instance.buffers().iter().zip(&part.trace.labels.buffers).zip(places);
+        let mut rows: Vec<(String, u64, Option<u64>)> =
+            buffers.map(|((buffer, label), place)| (label.name.clone(), buffer.size.get(), place)).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(rows(only_part(&text)), rows(only_part(&dump)));
+    assert_eq!(only_part(&text).trace.instance, only_part(&swapped).trace.instance);
+    let load = |imported: &Imported| only_part(imported).trace.instance.load().bytes;
+    assert_eq!(load(&text), load(&dump));
+    assert_eq!(own_height(only_part(&text)), 39_796_736);
+    // Values at XLA's peak come to its own 90952616 bytes: nothing is told about it.
+    assert!(dropped(&text).iter().all(|(_, what, _)| !what.contains("peak")), "{:?}", dropped(&text));
+}
+
+#[test]
+fn half_of_xlas_texts_asks_for_the_other() {
+    for (file, what) in [(ASSIGNMENT, "when values are live"), (LIVE_RANGE, "how large values are")] {
+        let error = import(file, &sample(file)).expect_err("half");
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.to_string().contains("cat *-buffer-assignment.txt *-live-range.txt"), "{error}");
+    }
+}
+
+#[test]
+fn squeezenets_activations_are_those_of_an_independent_count() {
+    let imported = import(SQUEEZENET, &sample(SQUEEZENET)).expect("valid");
+    let part = only_part(&imported);
+    let instance = &part.trace.instance;
+    assert_eq!(
+        (instance.len(), instance.total().get(), instance.load().bytes.get()),
+        (65, 48_385_504, 9_124_608)
+    );
+    let weights = (35, "inputs that are read as weights only", 4_985_120);
+    assert!(dropped(&imported).contains(&weights), "{:?}", dropped(&imported));
+    // Seventeen biases that are another's, and the Flatten.
+    assert!(dropped(&imported).contains(&(18, "views", 0)), "{:?}", dropped(&imported));
+    let labels = &part.trace.labels.buffers;
+    assert_eq!((labels[0].name.as_str(), labels[0].category.as_deref()), ("input.1", Some("input")));
+    assert_eq!(labels[1].op.as_deref(), Some("17:Conv"));
+    assert_eq!(labels[64].category.as_deref(), Some("output"));
+}
+
+#[test]
+fn models_are_read_wherever_a_trace_is() {
+    let options = ReadOptions::default().with_alignment(planlab_dsa::Alignment::new(64));
+    for file in [HLO, SQUEEZENET] {
+        let trace = read_trace(file, &sample(file), &options).expect("valid");
+        assert!(trace.instance.buffers().iter().all(|buffer| buffer.size.get().is_multiple_of(64)));
+        let again = read_trace("again.csv", &write_trace(&trace), &ReadOptions::default()).expect("valid");
+        assert_eq!(again.instance, trace.instance);
+    }
+}
+
+/// Protocol buffers, written by hand.
+fn field(number: u8, value: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(value.len()).expect("short");
+    assert!(length < 128);
+    [&[number << 3 | 2, length], value].concat()
+}
+
+fn dimension(value: Result<u8, &str>) -> Vec<u8> {
+    field(1, &value.map_or_else(|name| field(2, name.as_bytes()), |value| vec![8, value]))
+}
+
+/// A model that adds its input to itself.
+fn adding(dims: &[Result<u8, &str>]) -> Vec<u8> {
+    let shape: Vec<u8> = dims.iter().flat_map(|&dim| dimension(dim)).collect();
+    let of = |shape: &[u8]| field(2, &field(1, &[&[8, 1][..], &field(2, shape)].concat()));
+    let node = [field(1, b"x"), field(1, b"x"), field(2, b"y"), field(4, b"Add")].concat();
+    let input = [field(1, b"x"), of(&shape)].concat();
+    let output = [field(1, b"y"), field(2, &field(1, &[8, 1]))].concat();
+    let graph = [field(1, &node), field(2, b"g"), field(11, &input), field(12, &output)].concat();
+    [vec![8, 9], field(7, &graph)].concat()
+}
+
+#[test]
+fn dynamic_dimensions_are_named_and_can_be_given() {
+    let model = adding(&[Ok(4), Err("batch"), Err("")]);
+    let error = |dims: &[(&str, u64)]| {
+        let dims = dims.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        import_with("m.onnx", &model, &ReadOptions::default().with_dims(dims)).map(drop)
+    };
+    let refused = |dims: &[(&str, u64)]| error(dims).expect_err("dynamic").to_string();
+    assert_eq!(
+        refused(&[]),
+        "m.onnx:1: dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"
+    );
+    assert_eq!(
+        refused(&[("batch", 3)]),
+        "m.onnx:1: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"
+    );
+    assert_eq!(
+        refused(&[("bach", 3)]),
+        "m.onnx:1: there is no dimension `bach` in it; it has `batch`, `x[2]`"
+    );
+    assert!(error(&[("batch", 3), ("x[2]", 5)]).is_ok());
+    let dims = vec![("batch".to_owned(), 3), ("x[2]".to_owned(), 5)];
+    let imported = import_with("m.onnx", &model, &ReadOptions::default().with_dims(dims)).expect("fixed");
+    let sizes: Vec<u64> =
+        only_part(&imported).trace.instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
+    assert_eq!(sizes, [240, 240]);
+    assert_eq!(
+        import("m.onnx", &adding(&[Ok(2)])).expect("fixed").parts[0].trace.instance.load().bytes,
+        Bytes::new(16)
+    );
+}
+
+#[test]
+fn damaged_messages_are_refused_at_their_byte() {
+    let hlo = {
+        let trace = read_trace(HLO, &sample(HLO), &ReadOptions::default());
+        assert!(trace.is_ok());
+        unpacked(&sample(HLO))
+    };
+    for (file, format, whole) in [("m.onnx", "onnx", sample(SQUEEZENET)), ("m.pb", "xla-hlo", hlo)] {
+        let reader = import::reader(format).expect("a format");
+        let read = |bytes: &[u8]| import::import(file, bytes, Some(reader), &ReadOptions::default());
+        for cut in [1, 7, whole.len() / 3, whole.len() - 1] {
+            let error = read(&whole[..cut]).expect_err("cut");
+            assert!(error.byte().is_some_and(|byte| byte <= cut as u64), "{file} cut at {cut}: {error}");
+        }
+        // A length of 2^63.
+        let far = [&[0x0A][..], &[0x80; 9], &[0x01]].concat();
+        let error = read(&far).expect_err("far");
+        assert!(error.to_string().starts_with(&format!("{file}: byte ")), "{error}");
+    }
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    planlab_workloads::formats::read_bytes("f", bytes, ReadOptions::default().limits).expect("readable")
+}
+
+#[test]
+fn messages_that_lie_in_each_other_without_end_are_refused() {
+    // An attribute that holds a graph, which holds a node, which holds an attribute ...
+    let mut deep = Vec::new();
+    for _ in 0..2000 {
+        for number in [6, 5, 1] {
+            let mut length = deep.len();
+            let mut head = vec![number << 3 | 2];
+            while length > 127 {
+                head.push(u8::try_from(length & 127).expect("seven bits") | 128);
+                length >>= 7;
+            }
+            head.push(u8::try_from(length).expect("seven bits"));
+            deep = [head, deep].concat();
+        }
+    }
+    let mut model = vec![8, 9, 7 << 3 | 2];
+    let mut length = deep.len();
+    while length > 127 {
+        model.push(u8::try_from(length & 127).expect("seven bits") | 128);
+        length >>= 7;
+    }
+    model.push(u8::try_from(length).expect("seven bits"));
+    model.extend(deep);
+    let error = import("m.onnx", &model).expect_err("deep");
+    assert!(error.byte().is_some() && error.reason().contains("recursion limit"), "{error}");
+}
+
+/// The figures are from a script that reads the model through TensorFlow's own classes (`schema_py_generated`).
+#[test]
+fn a_tflite_models_buffers_are_those_of_an_independent_count() {
+    let imported = import(TFLITE, &sample(TFLITE)).expect("valid");
+    let part = only_part(&imported);
+    let instance = &part.trace.instance;
+    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_064, 24_576));
+    assert_eq!(dropped(&imported), [(1, "views", 0), (8, "tensors with data", 33_336)]);
+    let meta = |key| part.trace.labels.meta(key);
+    assert_eq!((meta("tflite-tensors"), meta("tflite-views")), (Some("19"), Some("16=15")));
+    let ops: Vec<&str> = part.trace.labels.buffers.iter().filter_map(|label| label.op.as_deref()).collect();
+    assert_eq!(ops.first().zip(ops.last()), Some((&"0:conv_2d", &"9:softmax")));
+    assert!(part.own_plan().is_none(), "the model carries no offline plan");
+}
+
+/// ggml itself had buffers of 573696 and 7744 bytes for these graphs; it keeps the larger for the third.
+#[test]
+fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
+    let imported = import(GGML, &sample(GGML)).expect("valid");
+    let figures = imported.parts.iter().map(|part| {
+        let instance = &part.trace.instance;
+        let own = part.own_plan().expect("every buffer is placed");
+        let handed_over = own.in_place.len();
+        assert_eq!(instance.in_place().len(), handed_over);
+        let height = instance.verify(own).expect("it is a plan").height().get();
+        (part.name.as_str(), instance.len(), handed_over, height, instance.relaxed_load().bytes.get())
+    });
+    assert_eq!(
+        figures.collect::<Vec<_>>(),
+        [
+            ("graph-0", 50, 16, 573_696, 508_160),
+            ("graph-1", 50, 16, 7_744, 7_744),
+            ("graph-2", 50, 16, 573_696, 508_160),
+        ]
+    );
+}
+
+/// The curve of what PyTorch held comes to the peak that it counted, in the counters as in its snapshot.
+#[test]
+fn what_a_framework_reserved_is_a_counter() {
+    let file = "samples/resnet50_b64_3it_early.pickle.zst";
+    let imported = import(file, &sample(file)).expect("valid");
+    let part = only_part(&imported);
+    let bytes = write_perfetto(&part.trace, None, part.framework.as_ref());
+    let document: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    let events = document["traceEvents"].as_array().expect("events").iter();
+    let highest = |name: &str| {
+        let of_name = events.clone().filter(|event| event["ph"] == "C" && event["name"] == name);
+        of_name.filter_map(|event| event["args"]["bytes"].as_u64()).max()
+    };
+    assert_eq!((highest("reserved"), highest("load")), (Some(6_570_377_216), Some(5_762_142_352)));
+}
+
+/// A folder of the corpus of external instances; says so where there is none.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn corpus(folder: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PLANLAB_CORPUS").map(|root| PathBuf::from(root).join(folder));
+    let there = path.filter(|path| path.is_dir());
+    if there.is_none() {
+        eprintln!("skipped: PLANLAB_CORPUS names no folder with {folder}");
+    }
+    there
+}
+
+#[test]
+fn glows_nets_have_the_totals_that_glow_needs() {
+    let Some(folder) = corpus("glow") else { return };
+    let bytes = fs::read(folder.join("MemoryAllocatorTestModels.txt")).expect("readable");
+    let imported = import("glow.txt", &bytes).expect("valid");
+    assert_eq!(imported.parts.len(), 79);
+    for part in &imported.parts {
+        let total =
+            part.framework.as_ref().and_then(|framework| framework.reserved_peak).expect("a total").get();
+        let ratio: f64 =
+            part.trace.labels.meta("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
+        let load = part.trace.instance.load().bytes.get();
+        // Glow's total is that of a plan, whose efficiency is at least the ratio.
+        assert!(load <= total, "{}: load {load}, total {total}", part.name);
+        assert!(load as f64 >= ratio * total as f64, "{}: load {load}, total {total}", part.name);
+        if ratio == 1.0 {
+            assert_eq!(load, total, "{}", part.name);
+        }
+    }
+}
+
+/// The contest's JSON files beside the instances that were made of them, `iopddl/json/A.json`.
+#[test]
+fn contest_problems_are_the_instances_made_of_them() {
+    let Some(folder) = corpus("iopddl/json") else { return };
+    let mut compared = 0;
+    for entry in fs::read_dir(&folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+        let csv = folder.join(format!("../{name}.csv.zst"));
+        let Ok(csv) = fs::read(csv) else { continue };
+        let expected = read_trace("expected.csv.zst", &csv, &ReadOptions::default()).expect("valid");
+        let imported = import("problem.json", &fs::read(&path).expect("readable")).expect("valid");
+        let rows = |instance: &Instance| -> Vec<(u32, u32, u64)> {
+            let buffers = instance.buffers().iter();
+            buffers.map(|b| (b.live.start().get(), b.live.end().get(), b.size.get())).collect()
+        };
+        assert_eq!(rows(&only_part(&imported).trace.instance), rows(&expected.instance), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 0, "no JSON file has its instance");
+}
