@@ -114,6 +114,10 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
+# the tests of the Python package, in a virtual environment in python/.venv (skipped, and said so, where it cannot be made)
+test-python *TESTS:
+    scripts/test-python {{TESTS}}
+
 # before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
 # are hundreds, then hostile input and signals
 test-deep RUNS="20":
@@ -128,6 +132,7 @@ hostile *ARGS: build
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:
     cargo fmt --all --check
+    cargo fmt --manifest-path python/Cargo.toml --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
     cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
