@@ -1,6 +1,6 @@
 """Ctrl-C, and other threads of Python."""
 
-import _thread
+import os
 import signal
 import threading
 import time
@@ -20,7 +20,7 @@ class Interrupts(unittest.TestCase):
 
         def interrupt():
             sent.append(time.monotonic())
-            _thread.interrupt_main(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
 
         timer = threading.Timer(0.5, interrupt)
         timer.start()

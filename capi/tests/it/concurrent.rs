@@ -50,7 +50,9 @@ fn every_planner_is_content_with_the_stack_of_a_small_thread() {
     let trace = Catalog::new(None).load("chainer/googlenet/train/b32").expect("recorded");
     let problem = Problem::of(&trace.instance);
     let options = planlab_options { time_limit: 0.05, threads: 2, ..planlab_options::default() };
-    for key in planlab_solvers::keys() {
+    // The library has none of the others, which tests of the whole workspace have.
+    let is_ours = |key: &String| !matches!(planlab_solvers::family(key), Some("milp" | "cp"));
+    for key in planlab_solvers::keys().into_iter().filter(is_ours) {
         let planner = CString::new(key.as_str()).expect("no 0");
         let small = thread::Builder::new().stack_size(LITTLE_STACK);
         let told = thread::scope(|scope| {

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use planlab_dsa::{Instance, Offset, Plan};
 use planlab_workloads::Catalog;
 use planlab_workloads::formats::{ReadOptions, read_trace, write_minimalloc};
+use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -51,29 +52,36 @@ fn link(kind: Kind) -> Vec<OsString> {
     }
 }
 
+/// A compiled program, and the folder that it goes with.
+struct Program {
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+impl Program {
+    fn run(&self, words: &[&str]) -> Output {
+        Command::new(&self.file).args(words).output().expect("it starts")
+    }
+}
+
 /// A program; `None`, with a notice, where there is no compiler.
-fn compiled(compiler: &str, source: &Path, kind: Kind, flags: &[&str]) -> Option<PathBuf> {
-    let stem = source.file_stem()?.to_str()?;
-    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let to = to.join(format!("{stem}-{kind:?}-{}-{}", flags.len(), std::process::id()));
+fn compiled(compiler: &str, source: &Path, kind: Kind, flags: &[&str]) -> Option<Program> {
+    let folder = tempfile::tempdir().expect("writable");
+    let file = folder.path().join("program");
     let mut command = Command::new(compiler);
     command.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g"]).args(flags);
-    command.arg("-I").arg(format!("{ROOT}/include")).arg(source).args(link(kind)).arg("-o").arg(&to);
+    command.arg("-I").arg(format!("{ROOT}/include")).arg(source).args(link(kind)).arg("-o").arg(&file);
     let Ok(output) = command.output() else {
         eprintln!("skipped: there is no {compiler}");
         return None;
     };
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(to)
+    Some(Program { file, _folder: folder })
 }
 
-fn cpp(source: &str, kind: Kind, flags: &[&str]) -> Option<PathBuf> {
+fn cpp(source: &str, kind: Kind, flags: &[&str]) -> Option<Program> {
     let flags: Vec<&str> = ["-std=c++17"].iter().chain(flags).copied().collect();
     compiled("c++", &Path::new(ROOT).join(source), kind, &flags)
-}
-
-fn run(program: &Path, words: &[&str]) -> Output {
-    Command::new(program).args(words).output().expect("it starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -105,7 +113,7 @@ fn the_pass_in_cpp_plans_a_recorded_net() {
     let (file, instance) = example_instance(folder.path());
     for kind in KINDS {
         let Some(program) = cpp("examples/plan_memory.cpp", kind, &[]) else { return };
-        let output = run(&program, &[&file]);
+        let output = program.run(&[&file]);
         let told = text(&output.stderr);
         assert!(output.status.success(), "{kind:?}: {told}");
         let plan = Plan::from_offsets(offsets(&text(&output.stdout)));
@@ -114,7 +122,7 @@ fn the_pass_in_cpp_plans_a_recorded_net() {
         let load = instance.load().bytes;
         assert!(told.contains("optimal") || verified.height() > load, "{told}");
         // What does not fit the load fits nothing.
-        let refused = run(&program, &[&file, &(load.get() - 1).to_string()]);
+        let refused = program.run(&[&file, &(load.get() - 1).to_string()]);
         assert_eq!(refused.status.code(), Some(3));
         assert!(text(&refused.stderr).contains("every plan needs"), "{}", text(&refused.stderr));
         assert!(refused.stdout.is_empty());
@@ -127,15 +135,15 @@ fn the_pass_in_cpp_names_a_buffer_that_cannot_be() {
     let file = folder.path().join("bad.csv");
     std::fs::write(&file, "id,lower,upper,size\nweights,0,9,64\nscratch,4,4,64\n").expect("writable");
     let Some(program) = cpp("examples/plan_memory.cpp", Kind::Shared, &[]) else { return };
-    let output = run(&program, &[file.to_str().expect("UTF-8")]);
+    let output = program.run(&[file.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("live at steps [4, 4)"), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("(scratch)"), "{}", text(&output.stderr));
 }
 
 /// Statuses that came, and how often, of random calls with arrays at the edge of what may be touched.
-fn statuses(program: &Path, calls: &str) -> BTreeMap<i32, u64> {
-    let output = run(program, &[calls, "1"]);
+fn statuses(program: &Program, calls: &str) -> BTreeMap<i32, u64> {
+    let output = program.run(&[calls, "1"]);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{:?} {stdout} {stderr}", output.status);
     assert!(!stderr.contains("Sanitizer"), "{stderr}");
@@ -163,9 +171,10 @@ fn random_callers_get_valid_plans_or_errors_and_no_byte_beyond_their_arrays() {
 #[test]
 fn random_callers_under_the_address_sanitizer() {
     let sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("probe-{}.cpp", std::process::id()));
+    let folder = tempfile::tempdir().expect("writable");
+    let probe = folder.path().join("probe.cpp");
     std::fs::write(&probe, "int main() { return 0; }\n").expect("writable");
-    let built = Command::new("c++").args(sanitize).arg(&probe).arg("-o").arg(probe.with_extension("")).output();
+    let built = Command::new("c++").args(sanitize).arg(&probe).arg("-o").arg(folder.path().join("probe")).output();
     if !built.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: c++ has no address sanitizer");
         return;
@@ -183,7 +192,7 @@ fn the_snippet_of_the_readme_runs() {
     std::fs::write(&source, snippet).expect("writable");
     for kind in KINDS {
         let Some(program) = compiled("cc", &source, kind, &["-std=c11"]) else { return };
-        let output = run(&program, &[]);
+        let output = program.run(&[]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         // The height is the load, and x and z are live together.
         assert!(text(&output.stdout).starts_with("8192 bytes"), "{}", text(&output.stdout));
