@@ -59,7 +59,15 @@ impl Arrays {
         // SAFETY: the arrays have as many entries as there are sizes.
         let status = unsafe {
             let count = self.sizes.len();
-            planlab_plan(count, lower, upper, sizes, &raw const options, offsets.as_mut_ptr(), &raw mut result)
+            planlab_plan(
+                count,
+                lower,
+                upper,
+                sizes,
+                &raw const options,
+                offsets.as_mut_ptr(),
+                &raw mut result,
+            )
         };
         assert!(status.has_plan());
         black_box(offsets);

@@ -62,9 +62,8 @@ pub unsafe extern "C" fn planlab_plan(
     let call = Call { count, lower, upper, sizes, options, offsets };
     // SAFETY: the caller's promise.
     let planned = catch_unwind(AssertUnwindSafe(|| unsafe { call.answer() }));
-    let answer = planned.unwrap_or_else(|_| {
-        Answer::refusal(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked")
-    });
+    let answer = planned
+        .unwrap_or_else(|_| Answer::refusal(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked"));
     // SAFETY: `answer` checked the pointer, and the caller promises that it holds `count` numbers.
     unsafe { write_offsets(&answer.offsets, offsets) };
     if let Some(size) = size {
@@ -122,7 +121,8 @@ fn check<T>(pointer: *const T, count: usize, name: &str) -> Result<(), Answer> {
     if count == 0 {
         return Ok(());
     }
-    if u32::try_from(count).is_err() || count.checked_mul(size_of::<T>()).is_none_or(|size| size > MOST_BYTES) {
+    if u32::try_from(count).is_err() || count.checked_mul(size_of::<T>()).is_none_or(|size| size > MOST_BYTES)
+    {
         let message = format!("{count} buffers are more than there can be (4294967295)");
         return refused(planlab_status::PLANLAB_ERROR_TOO_MANY, message);
     }

@@ -19,9 +19,8 @@
 
 mod border;
 mod question;
+mod status;
 mod types;
 
 pub use border::{planlab_abi_version, planlab_plan, planlab_status_text};
-pub use types::{
-    PLANLAB_ABI_VERSION, PLANLAB_MESSAGE_SIZE, planlab_options, planlab_result, planlab_status,
-};
+pub use types::{PLANLAB_ABI_VERSION, PLANLAB_MESSAGE_SIZE, planlab_options, planlab_result, planlab_status};

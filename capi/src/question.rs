@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use planlab_dsa::{
-    Budget, BufferId, Bytes, ColumnError, Columns, Instance, InstanceError, Offset, Outcome, PlanError, Planner,
-    Stop, execute,
+    Budget, BufferId, Bytes, ColumnError, Columns, Instance, InstanceError, Offset, Outcome, PlanError,
+    Planner, Stop, execute,
 };
 
 use crate::types::{planlab_options, planlab_status};
@@ -142,11 +142,7 @@ fn failed(error: &PlanError) -> Answer {
     Answer::refusal(status, error.to_string())
 }
 
-fn without_plan(
-    outcome: &Outcome<'_>,
-    ended: String,
-    capacity: Option<Bytes>,
-) -> (planlab_status, String) {
+fn without_plan(outcome: &Outcome<'_>, ended: String, capacity: Option<Bytes>) -> (planlab_status, String) {
     let bound = outcome.claim().value;
     if let Some(capacity) = capacity.filter(|&capacity| bound > capacity) {
         let message = format!("every plan needs {bound} bytes, but the capacity is {capacity}");

@@ -1,8 +1,6 @@
 //! A problem as columns of numbers: how callers in other languages hand one in.
 
-use crate::{
-    Alignment, Buffer, BufferId, Bytes, Instance, InstanceError, LiveRange, Offset,
-};
+use crate::{Alignment, Buffer, BufferId, Bytes, Instance, InstanceError, LiveRange, Offset};
 
 /// A problem as columns with an entry for each buffer, in the order of the buffers' ids.
 ///
@@ -91,9 +89,9 @@ impl ColumnError {
     #[must_use]
     pub fn buffer(&self) -> Option<BufferId> {
         match self {
-            Self::Empty { buffer, .. } | Self::ZeroAlignment { buffer } | Self::NegativePin { buffer, .. } => {
-                Some(*buffer)
-            }
+            Self::Empty { buffer, .. }
+            | Self::ZeroAlignment { buffer }
+            | Self::NegativePin { buffer, .. } => Some(*buffer),
             Self::Instance(error) => error.buffer(),
             Self::Length { .. } | Self::TooManySteps { .. } => None,
         }
@@ -122,8 +120,12 @@ impl Columns<'_> {
         let expected = self.lower.len();
         let of = |column: Option<&[u64]>| column.map_or(expected, <[u64]>::len);
         let pins = self.pin.map_or(expected, <[i64]>::len);
-        let lengths =
-            [("upper", self.upper.len()), ("size", self.size.len()), ("align", of(self.align)), ("pin", pins)];
+        let lengths = [
+            ("upper", self.upper.len()),
+            ("size", self.size.len()),
+            ("align", of(self.align)),
+            ("pin", pins),
+        ];
         if let Some((column, count)) = lengths.into_iter().find(|&(_, count)| count != expected) {
             return Err(ColumnError::Length { column, count, expected });
         }
@@ -213,7 +215,7 @@ mod tests {
         let columns = Columns {
             align: Some(&[1, 48]),
             pin: Some(&[-1, 96]),
-            ..columns(&[3, 0], &[i64::from(u32::MAX), 4], &[10, 20])
+            ..columns(&[3, 0], &[0xffff_ffff, 4], &[10, 20])
         };
         let instance = columns.instance().expect("valid");
         let live = |start, end| LiveRange::new(start, end).expect("not empty");

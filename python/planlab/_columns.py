@@ -44,16 +44,17 @@ def _whole(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def alignments(values: ArrayLike, count: int) -> NDArray[np.uint64]:
     """One alignment for each buffer, from as many or from one for all."""
-    if np.ndim(values) == 0:
-        return np.repeat(integers("alignment", [values], np.uint64), count)
+    array = np.asarray(values)
+    if array.ndim == 0:
+        return np.repeat(integers("alignment", array[np.newaxis], np.uint64), count)
     return integers("alignment", values, np.uint64)
 
 
 def pins(values: ArrayLike | Iterable[int | None]) -> NDArray[np.int64]:
     """One offset for each buffer, -1 where it has none; None stands for -1."""
-    if not isinstance(values, np.ndarray) and isinstance(values, Iterable):
-        values = [-1 if value is None else value for value in values]
-    return integers("pins", values, np.int64)
+    if isinstance(values, np.ndarray) or not isinstance(values, Iterable):
+        return integers("pins", np.asarray(values), np.int64)
+    return integers("pins", np.array([-1 if value is None else value for value in values]), np.int64)
 
 
 def number(name: str, value: int | None, least: int = 0) -> int | None:

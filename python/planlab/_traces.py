@@ -133,7 +133,7 @@ class Trace:
         else:
             return polars.DataFrame(columns)
         try:
-            import pandas
+            import pandas  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             raise ImportError("a frame needs polars or pandas, and neither is installed") from None
         return pandas.DataFrame(columns)

@@ -20,9 +20,12 @@ fn eight_threads_get_what_one_gets() {
         Problem::new(&[(0, 1, 0)]),
         Problem::new(&[]),
     ];
-    let options =
-        planlab_options { threads: 1, work_limit: 50_000, time_limit: 600.0, ..planlab_options::default() };
-    let alone: Vec<_> = problems.iter().map(|problem| problem.plan(options, None)).collect();
+    let plan = |problem: &Problem| {
+        let options =
+            planlab_options { threads: 1, work_limit: 50_000, time_limit: 600.0, ..Default::default() };
+        problem.plan(options, None)
+    };
+    let alone: Vec<_> = problems.iter().map(plan).collect();
     let failed = planlab_status::PLANLAB_ERROR_BUFFER;
     assert_eq!(alone[2].status, failed);
     thread::scope(|scope| {
@@ -32,7 +35,7 @@ fn eight_threads_get_what_one_gets() {
                 // Each begins with another problem, so that different ones are planned side by side.
                 for turn in 0..2 * problems.len() {
                     let at = (number + turn) % problems.len();
-                    let told = problems[at].plan(options, None);
+                    let told = plan(&problems[at]);
                     assert_eq!(told.status, alone[at].status);
                     assert_eq!(told.offsets, alone[at].offsets);
                     assert_eq!(told.result.height, alone[at].result.height);
@@ -49,14 +52,16 @@ const LITTLE_STACK: usize = 128 << 10;
 fn every_planner_is_content_with_the_stack_of_a_small_thread() {
     let trace = Catalog::new(None).load("chainer/googlenet/train/b32").expect("recorded");
     let problem = Problem::of(&trace.instance);
-    let options = planlab_options { time_limit: 0.05, threads: 2, ..planlab_options::default() };
     // The library has none of the others, which tests of the whole workspace have.
     let is_ours = |key: &String| !matches!(planlab_solvers::family(key), Some("milp" | "cp"));
     for key in planlab_solvers::keys().into_iter().filter(is_ours) {
         let planner = CString::new(key.as_str()).expect("no 0");
         let small = thread::Builder::new().stack_size(LITTLE_STACK);
         let told = thread::scope(|scope| {
-            let call = || problem.plan(options, Some(&planner));
+            let call = || {
+                let options = planlab_options { time_limit: 0.05, threads: 2, ..Default::default() };
+                problem.plan(options, Some(&planner))
+            };
             small.spawn_scoped(scope, call).expect("a thread").join().expect("no panic")
         });
         let fine = told.status.has_plan() || told.status == planlab_status::PLANLAB_UNKNOWN;

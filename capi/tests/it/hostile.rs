@@ -250,7 +250,11 @@ fn a_capacity_is_kept_or_refuted() {
     // `bump` shares nothing, and cannot tell whether others could.
     let unknown = with(8192, Some(c"bump"));
     assert_eq!((unknown.status, unknown.result.height), (PLANLAB_UNKNOWN, 0));
-    assert!(unknown.is_untouched() && unknown.message().contains("needs 9216 bytes"), "{}", unknown.message());
+    assert!(
+        unknown.is_untouched() && unknown.message().contains("needs 9216 bytes"),
+        "{}",
+        unknown.message()
+    );
 }
 
 #[test]

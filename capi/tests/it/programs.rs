@@ -174,7 +174,8 @@ fn random_callers_under_the_address_sanitizer() {
     let folder = tempfile::tempdir().expect("writable");
     let probe = folder.path().join("probe.cpp");
     std::fs::write(&probe, "int main() { return 0; }\n").expect("writable");
-    let built = Command::new("c++").args(sanitize).arg(&probe).arg("-o").arg(folder.path().join("probe")).output();
+    let built =
+        Command::new("c++").args(sanitize).arg(&probe).arg("-o").arg(folder.path().join("probe")).output();
     if !built.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: c++ has no address sanitizer");
         return;

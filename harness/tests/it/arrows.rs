@@ -131,7 +131,11 @@ fn unsafe_code_stays_at_home() {
         let folder = name.strip_prefix("planlab-").unwrap_or("harness");
         for file in sources(&root.join(folder)) {
             if std::fs::read_to_string(&file).expect("text").contains(UNSAFE_LINT) {
-                assert!(homes.iter().any(|home| file.starts_with(home)), "{} has unsafe code", file.display());
+                assert!(
+                    homes.iter().any(|home| file.starts_with(home)),
+                    "{} has unsafe code",
+                    file.display()
+                );
                 users += 1;
             }
         }
