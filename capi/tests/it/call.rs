@@ -10,6 +10,9 @@ use planlab_dsa::{Columns, Instance};
 /// What lies in offsets before a call.
 pub(crate) const UNTOUCHED: u64 = 0xdead_beef_dead_beef;
 
+/// Lower step, upper step, size.
+pub(crate) type Row = (i64, i64, u64);
+
 /// A problem as a caller in C has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problem {
@@ -46,7 +49,7 @@ impl Told {
 }
 
 impl Problem {
-    pub(crate) fn new(rows: &[(i64, i64, u64)]) -> Self {
+    pub(crate) fn new(rows: &[Row]) -> Self {
         Self {
             lower: rows.iter().map(|row| row.0).collect(),
             upper: rows.iter().map(|row| row.1).collect(),

@@ -11,7 +11,7 @@ use planlab_c::{
     planlab_status_text,
 };
 
-use crate::call::{Problem, Told, UNTOUCHED};
+use crate::call::{Problem, Row, Told, UNTOUCHED};
 
 fn fine() -> Problem {
     Problem::new(&[(0, 3, 4096), (1, 2, 1024), (2, 5, 4096)])
@@ -170,7 +170,7 @@ fn structs_of_other_versions_are_known_by_their_size() {
 #[test]
 fn buffers_that_cannot_be_are_named() {
     let far = i64::MAX;
-    let cases: [(&[(i64, i64, u64)], u64, &str); 6] = [
+    let cases: [(&[Row], u64, &str); 6] = [
         (&[(0, 1, 1), (3, 3, 1)], 1, "live at steps [3, 3)"),
         (&[(4, 3, 1)], 0, "live at steps [4, 3)"),
         (&[(far, i64::MIN, 1)], 0, "lower must be below upper"),
