@@ -23,7 +23,8 @@ def integers(name: str, values: ArrayLike, kind: type[_Integer]) -> NDArray[_Int
     if array.size == 0:
         return np.empty(0, dtype=kind)
     if array.dtype.kind not in "iu":
-        array = _whole(name, array)
+        # As objects, since NumPy makes floats of integers of which some do not fit 63 bits.
+        array = _whole(name, np.asarray(values, dtype=object))
     limits = np.iinfo(kind)
     low, high = int(array.min()), int(array.max())
     if low < limits.min or high > limits.max:

@@ -9,7 +9,7 @@ import unittest
 import planlab
 
 # A net whose optimum takes long to prove, if ever, so that a plan of it runs until it is stopped.
-HARD = "synthetic/uniform/n2000/s1"
+HARD = "synthetic/guillotine/n10000/s1"
 
 
 class Interrupts(unittest.TestCase):
