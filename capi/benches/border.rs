@@ -11,7 +11,7 @@ use planlab_dsa::{Budget, Columns, execute};
 use planlab_workloads::Catalog;
 
 /// Work after which the searching planners stop, so that both sides do the same.
-const WORK: u64 = 2_000_000;
+const WORK: u64 = 50_000_000;
 
 struct Arrays {
     lower: Vec<i64>,

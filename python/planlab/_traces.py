@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -165,9 +166,8 @@ def read(
     """
     name = os.fspath(source)
     if os.path.exists(name) or name.endswith(_FILE_ENDINGS) or isinstance(source, os.PathLike):
-        # Tells what is wrong in Python's own words.
-        with open(name, "rb"):
-            pass
+        if os.path.isdir(name):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         return Trace(NativeTrace.read(name, name, alignment, pins, dialect), name)
     if alignment is not None or pins or dialect != "half-open":
         raise ValueError("`alignment`, `pins` and `dialect` are for files; a workload has its own")

@@ -109,9 +109,8 @@ pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> P
     };
     let fits = |height: Bytes| capacity.is_none_or(|capacity| height <= capacity);
     let best = outcome.best.as_ref().filter(|plan| fits(plan.height()));
-    let offsets = best.map(|plan| {
-        PyArray1::from_vec(py, plan.offsets().iter().map(|offset| offset.get()).collect())
-    });
+    let offsets =
+        best.map(|plan| PyArray1::from_vec(py, plan.offsets().iter().map(|offset| offset.get()).collect()));
     let height = outcome.height().map_or(0, Bytes::get);
     let (bound, load) = (outcome.claim().value.get(), instance.load().bytes.get());
     Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64()))

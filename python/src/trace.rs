@@ -1,12 +1,14 @@
 //! Traces: read from files, or workloads by their keys.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use numpy::PyArray1;
 use planlab_dsa::{Alignment, Buffer, Label};
 use planlab_workloads::formats::read_trace_from;
 use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::planning::{Limits, Told, bad, plan};
@@ -42,6 +44,14 @@ impl NativeTrace {
     }
 }
 
+/// The error that Python's own `open` raises.
+fn cannot_open(name: &str, error: &io::Error) -> PyErr {
+    let Some(code) = error.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
+    let words = error.to_string();
+    let words = words.strip_suffix(&format!(" (os error {code})")).unwrap_or(&words);
+    PyOSError::new_err((code, words.to_owned(), name.to_owned()))
+}
+
 #[pymethods]
 impl NativeTrace {
     /// Reads a file; `name` is what errors call it.
@@ -59,9 +69,8 @@ impl NativeTrace {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| bad("`alignment` is 0".to_owned()))?),
             None => None,
         };
-        let options =
-            ReadOptions::default().with_dialect(dialect).with_pins(pins).with_alignment(alignment);
-        let file = File::open(path)?;
+        let options = ReadOptions::default().with_dialect(dialect).with_pins(pins).with_alignment(alignment);
+        let file = File::open(path).map_err(|error| cannot_open(name, &error))?;
         let read = py.detach(|| read_trace_from(name, file, &options));
         Ok(Self { trace: read.map_err(|error| bad(error.to_string()))? })
     }

@@ -1,9 +1,11 @@
 """Traces: files, workloads, frames."""
 
 import importlib.util
+import os
 import pathlib
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -68,6 +70,14 @@ class Files(unittest.TestCase):
         trace = planlab.read(self.write("ns.csv", f"id,lower,upper,size\na,{base},{base + 9},10\n"))
         self.assertEqual((trace.lower.tolist(), trace.upper.tolist()), ([base], [base + 9]))
 
+    def test_a_pipe_is_read_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_text, args=(CSV,))
+        writer.start()
+        self.assertEqual(len(planlab.read(pipe)), 3)
+        writer.join()
+
     def test_a_graph_is_read_as_its_live_ranges(self):
         files = sorted((ROOT / "fuzz/corpus/graph").glob("*.jsonl"))
         read = []
@@ -83,8 +93,10 @@ class Files(unittest.TestCase):
             planlab.read(self.write("bad.csv", "id,lower,upper\na,0,2\n"))
         with self.assertRaisesRegex(ValueError, r"bad.csv:3:"):
             planlab.read(self.write("bad.csv", "id,lower,upper,size\na,0,2,8\nb,2,2,8\n"))
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaises(FileNotFoundError) as caught:
             planlab.read(self.folder / "none.csv")
+        self.assertEqual(caught.exception.filename, str(self.folder / "none.csv"))
+        self.assertEqual(caught.exception.strerror, "No such file or directory")
         with self.assertRaises(FileNotFoundError):
             planlab.read("none.csv.zst")
         with self.assertRaises(IsADirectoryError):

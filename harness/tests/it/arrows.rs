@@ -123,7 +123,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn unsafe_code_stays_at_home() {
+fn unsafety_stays_at_home() {
     let root = Path::new(ROOT);
     let homes = UNSAFE_HOMES.map(|home| root.join(home));
     let mut users = 0;
