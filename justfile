@@ -161,7 +161,7 @@ asan TARGET="x86_64-unknown-linux-gnu":
        cargo +nightly test --target {{TARGET}} --package planlab-replay --no-default-features --lib --tests; \
        cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test it hostile::; \
        cargo +nightly test --target {{TARGET}} --package planlab-interpose --no-default-features --lib; \
-       cargo +nightly test --target {{TARGET}} --package planlab-capi --test it hostile:: same_as_rust:: concurrent::; \
+       cargo +nightly test --target {{TARGET}} --package planlab-capi --test it -- hostile:: same_as_rust:: concurrent::; \
      else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
 # write the golden heights anew; say why in CHANGELOG.md under "Affects results"
