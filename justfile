@@ -10,10 +10,10 @@ planlab := "cargo run --quiet --release --package planlab --"
 default:
     @just --list --unsorted
 
-# build the release binary, and the library that `planlab run` preloads (by itself, so that it has no solver it does not need)
+# build the release binary, and the libraries for `planlab run` and for C (apart from it, so that they have no solver they do not need)
 build:
     cargo build --release --package planlab
-    cargo build --release --package planlab-interpose
+    cargo build --release --package planlab-interpose --package planlab-capi
 
 # run every suite of the main job (resumes by itself), then write the report
 bench-all *ARGS: build (bench-and-report "all" store pages ARGS)
@@ -123,6 +123,10 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
+# the tests of the Python package, in a virtual environment in python/.venv (skipped, and said so, where it cannot be made)
+test-python *TESTS:
+    scripts/test-python {{TESTS}}
+
 # before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
 # are hundreds, then hostile input and signals
 test-deep RUNS="20":
@@ -137,6 +141,7 @@ hostile *ARGS: build
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:
     cargo fmt --all --check
+    cargo fmt --manifest-path python/Cargo.toml --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
     cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
@@ -144,7 +149,7 @@ check:
 
 # criterion benchmarks (all, or those whose name holds FILTER)
 bench FILTER="":
-    cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads -- {{FILTER}}
+    cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads --package planlab-capi -- {{FILTER}}
     cargo bench --package planlab --no-default-features --features mallocs --bench allocators -- {{FILTER}}
 
 # Miri over what hands out memory and writes it: allocators of dsa, plans, patterns, on memory of the heap (needs
@@ -158,13 +163,14 @@ miri:
        cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine:: round:: history:: period::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
-# the tests of replays and of plans under programs under the address sanitizer (needs nightly; skipped, and said so, without it)
+# the tests of replays, of plans under programs and of calls from C under the address sanitizer (needs nightly; skipped, and said so, without it)
 asan TARGET="x86_64-unknown-linux-gnu":
     @if cargo +nightly --version >/dev/null 2>&1; then \
        export RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan; \
        cargo +nightly test --target {{TARGET}} --package planlab-replay --no-default-features --lib --tests; \
        cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test it hostile::; \
        cargo +nightly test --target {{TARGET}} --package planlab-interpose --no-default-features --lib; \
+       cargo +nightly test --target {{TARGET}} --package planlab-capi --test it -- hostile:: same_as_rust:: concurrent::; \
      else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
 # write the golden heights anew; say why in CHANGELOG.md under "Affects results"

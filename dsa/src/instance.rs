@@ -143,6 +143,26 @@ pub enum InstanceError {
     },
 }
 
+impl InstanceError {
+    /// The buffer that is at fault; of two, the one that came later. `None` where it is none of them.
+    #[must_use]
+    pub fn buffer(&self) -> Option<BufferId> {
+        match self {
+            Self::ZeroSize { buffer }
+            | Self::TotalOverflow { buffer }
+            | Self::MisalignedPin { buffer, .. }
+            | Self::PinOverflow { buffer, .. }
+            | Self::BadPause { buffer, .. }
+            | Self::UnknownBuffer { buffer, .. }
+            | Self::UnknownArena { buffer, .. } => Some(*buffer),
+            Self::PinConflict { first, second, .. } => Some(*first.max(second)),
+            Self::BadInPlace { permission, .. } => Some(permission.output),
+            Self::BadPair { pair, .. } => Some(pair.first),
+            Self::TooMany { .. } | Self::TooManyArenas { .. } => None,
+        }
+    }
+}
+
 /// A validated placement problem.
 ///
 /// Sizes are positive, totals fit 64 bits, pins are aligned and do not conflict, hand-overs are

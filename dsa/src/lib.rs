@@ -37,6 +37,7 @@ mod bound;
 mod budget;
 mod buffer;
 mod clock;
+mod columns;
 mod digest;
 mod instance;
 mod labels;
@@ -62,6 +63,7 @@ pub use bound::{
 pub use budget::{Budget, CancelToken};
 pub use buffer::{Buffer, Pause, Piece, Pieces};
 pub use clock::Clock;
+pub use columns::{ColumnError, Columns};
 pub use digest::Digest;
 pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, gcd};
 pub use labels::{Label, Labels};

@@ -1,12 +1,13 @@
 //! The crates' arrows point one way, and heavy dependencies stay where they belong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 /// What each crate of the workspace may see of the others.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("planlab-files", &[]),
     ("planlab-dsa", &[]),
     ("planlab-graph", &["planlab-dsa", "planlab-files"]),
@@ -16,6 +17,8 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("planlab-results", &["planlab-dsa", "planlab-files"]),
     ("planlab-reports", &["planlab-dsa", "planlab-results", "planlab-files"]),
     ("planlab-interpose", &["planlab-dsa", "planlab-solvers", "planlab-replay"]),
+    // The workloads are for its tests.
+    ("planlab-capi", &["planlab-dsa", "planlab-solvers", "planlab-workloads"]),
     (
         "planlab",
         &[
@@ -45,6 +48,21 @@ const HOMES: [(&str, &[&str]); 9] = [
     ("cudarc", &["planlab-replay"]),
     ("anyhow", &["planlab"]),
 ];
+
+/// Where unsafe code may be; elsewhere the workspace's lints deny it.
+const UNSAFE_HOMES: [&str; 6] = [
+    "replay",
+    "interpose/src/preload",
+    "interpose/src/planning.rs",
+    "capi/src/border.rs",
+    "capi/tests",
+    "capi/benches",
+];
+
+/// What a file names that has unsafe code, as the lint is denied.
+const UNSAFE_LINT: &str = concat!("unsafe", "_code");
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// For each crate of the workspace, all it depends on directly (for tests and builds too).
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
@@ -90,4 +108,37 @@ fn heavy_dependencies_stay_at_home() {
             found.iter().filter(|(_, uses)| uses.contains(heavy)).map(|(name, _)| name).collect();
         assert!(users.iter().all(|user| homes.contains(&user.as_str())), "{heavy} is used by {users:?}");
     }
+}
+
+/// The Rust files in a folder and those below, without what was built.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path());
+    entries
+        .flat_map(|path| match path.extension() {
+            _ if path.is_dir() && !path.ends_with("target") => sources(&path),
+            Some(ending) if ending == "rs" && path.is_file() => vec![path],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+#[test]
+fn unsafety_stays_at_home() {
+    let root = Path::new(ROOT);
+    let homes = UNSAFE_HOMES.map(|home| root.join(home));
+    let mut users = 0;
+    for (name, _) in dependencies() {
+        let folder = name.strip_prefix("planlab-").unwrap_or("harness");
+        for file in sources(&root.join(folder)) {
+            if std::fs::read_to_string(&file).expect("text").contains(UNSAFE_LINT) {
+                assert!(
+                    homes.iter().any(|home| file.starts_with(home)),
+                    "{} has unsafe code",
+                    file.display()
+                );
+                users += 1;
+            }
+        }
+    }
+    assert!(users > 0);
 }

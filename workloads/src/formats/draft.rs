@@ -365,30 +365,13 @@ impl<'f> Draft<'f> {
     }
 
     fn refused(&self, error: &InstanceError) -> FormatError {
-        let Some(buffer) = culprit(error) else { return self.error(self.header_line, error.to_string()) };
+        let Some(buffer) = error.buffer() else { return self.error(self.header_line, error.to_string()) };
         let mut reason = error.to_string();
         let name = self.labels.get(buffer.index()).map_or("", |label| label.name.as_str());
         if name != buffer.to_string() {
             reason = format!("{reason} (buffer {buffer} is `{}`)", excerpt(name));
         }
         self.error(self.line(buffer.index()), reason)
-    }
-}
-
-/// The buffer whose line an error is shown at.
-fn culprit(error: &InstanceError) -> Option<BufferId> {
-    match error {
-        InstanceError::ZeroSize { buffer }
-        | InstanceError::TotalOverflow { buffer }
-        | InstanceError::MisalignedPin { buffer, .. }
-        | InstanceError::PinOverflow { buffer, .. }
-        | InstanceError::BadPause { buffer, .. }
-        | InstanceError::UnknownBuffer { buffer, .. }
-        | InstanceError::UnknownArena { buffer, .. } => Some(*buffer),
-        InstanceError::PinConflict { first, second, .. } => Some(*first.max(second)),
-        InstanceError::BadInPlace { permission, .. } => Some(permission.output),
-        InstanceError::BadPair { pair, .. } => Some(pair.first),
-        _ => None,
     }
 }
 

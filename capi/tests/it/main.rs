@@ -1,0 +1,8 @@
+//! The C library from outside.
+
+mod call;
+mod concurrent;
+mod header;
+mod hostile;
+mod programs;
+mod same_as_rust;

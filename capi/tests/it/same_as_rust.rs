@@ -1,0 +1,108 @@
+//! A call from C answers what a call from Rust answers, to the byte.
+
+use std::ffi::CString;
+
+use planlab_c::{planlab_options, planlab_status};
+use planlab_dsa::{Budget, Bytes, Offset, Outcome, Plan, execute};
+use planlab_workloads::Catalog;
+use proptest::prelude::*;
+
+use crate::call::{Problem, Told};
+
+const WORK: u64 = 20_000;
+const SEED: u64 = 7;
+
+/// Limits under which a planner has one answer.
+fn options() -> planlab_options {
+    planlab_options {
+        time_limit: f64::INFINITY,
+        work_limit: WORK,
+        seed: SEED,
+        threads: 1,
+        ..planlab_options::default()
+    }
+}
+
+fn budget() -> Budget {
+    Budget { work: Some(WORK), ..Budget::default() }
+}
+
+fn assert_same(told: &Told, outcome: &Outcome<'_>) {
+    assert_eq!(told.result.bound, outcome.claim().value.get());
+    let optimal = told.status == planlab_status::PLANLAB_OPTIMAL;
+    assert_eq!(optimal, outcome.is_optimal());
+    let Some(best) = &outcome.best else {
+        assert_eq!(told.status, planlab_status::PLANLAB_UNKNOWN);
+        assert!(told.is_untouched());
+        return;
+    };
+    assert!(told.status.has_plan(), "{:?}: {}", told.status, told.message());
+    assert_eq!(told.result.height, best.height().get());
+    let offsets: Vec<Offset> = told.offsets.iter().copied().map(Offset::new).collect();
+    assert_eq!(offsets, best.offsets());
+    let verified = best.instance().verify(Plan::from_offsets(offsets)).expect("valid");
+    assert_eq!(verified.height(), Bytes::new(told.result.height));
+}
+
+fn compare(problem: &Problem, planner: &str) {
+    let key = CString::new(planner).expect("no 0");
+    let told = problem.plan(options(), Some(&key));
+    let instance = match problem.columns().instance() {
+        Ok(instance) => instance,
+        Err(error) => {
+            assert_eq!(told.status, planlab_status::PLANLAB_ERROR_BUFFER, "{error}");
+            assert_eq!(told.message(), error.to_string());
+            assert_eq!(told.buffer(), error.buffer().map(|buffer| buffer.get().into()));
+            assert!(told.is_untouched());
+            return;
+        }
+    };
+    assert_eq!(told.result.load, instance.load().bytes.get());
+    let planner = planlab_solvers::planner(planner).expect("in the registry");
+    assert_same(&told, &execute(&*planner, &instance, budget(), SEED));
+}
+
+#[test]
+fn recorded_nets_have_the_plans_that_rust_gives_them() {
+    let catalog = Catalog::new(None);
+    for key in ["chainer/alexnet/infer/b1", "torch/squeezenet1-0/train/b64"] {
+        let trace = catalog.load(key).expect("recorded");
+        let problem = Problem::of(&trace.instance);
+        for planner in ["best-fit", "first-fit/size", "exact", "portfolio"] {
+            compare(&problem, planner);
+        }
+    }
+}
+
+/// Mostly plain buffers; now and then what no caller should hand in.
+fn problem() -> impl Strategy<Value = Problem> {
+    let step = prop_oneof![20 => 0_i64..30, 1 => any::<i64>()];
+    let width = prop_oneof![20 => 1_i64..10, 1 => -1_i64..2];
+    let size = prop_oneof![30 => 1_u64..100, 1 => any::<u64>(), 1 => Just(0)];
+    let align = prop_oneof![30 => 1_u64..65, 1 => any::<u64>(), 1 => Just(0)];
+    let pin = prop_oneof![30 => Just(-1_i64), 2 => 0_i64..500, 1 => any::<i64>()];
+    let row = (step, width, size, align, pin);
+    let rows = prop::collection::vec(row, 0..24);
+    (rows, any::<bool>(), any::<bool>()).prop_map(|(rows, aligned, pinned)| Problem {
+        lower: rows.iter().map(|row| row.0).collect(),
+        upper: rows.iter().map(|row| row.0.saturating_add(row.1)).collect(),
+        sizes: rows.iter().map(|row| row.2).collect(),
+        alignments: aligned.then(|| rows.iter().map(|row| row.3).collect()),
+        pins: pinned.then(|| rows.iter().map(|row| row.4).collect()),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_columns_have_the_answer_that_rust_gives_them(
+        problem in problem(),
+        planner in prop::sample::select(vec!["portfolio", "best-fit", "greedy-by-size", "exact"]),
+    ) {
+        let honours = planlab_solvers::planner(planner).expect("in the registry").descriptor().honours;
+        let refused = |instance| honours.refuses(&instance).is_some();
+        prop_assume!(!problem.columns().instance().is_ok_and(refused));
+        compare(&problem, planner);
+    }
+}

@@ -1,0 +1,20 @@
+"""Plans the memory of deep neural networks.
+
+A net asks for the same buffers in the same order every time it runs. `plan` gives every buffer an offset in one arena,
+so that buffers which are live at one step never overlap and the arena is as small as can be, and says how far from the
+optimum that can be at most.
+
+>>> import planlab
+>>> plan = planlab.plan(lower=[0, 1, 2], upper=[3, 2, 5], size=[4096, 1024, 4096])
+>>> plan.height, plan.bound, plan.proved
+(8192, 8192, True)
+>>> trace = planlab.read("chainer/alexnet/infer/b1")
+>>> trace.plan().height
+10169344
+"""
+
+from ._native import __version__, planners
+from ._planning import Infeasible, NoPlan, Plan, plan
+from ._traces import Trace, read
+
+__all__ = ["Infeasible", "NoPlan", "Plan", "Trace", "__version__", "plan", "planners", "read"]

@@ -1,0 +1,147 @@
+"""Plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _columns
+from ._native import plan_columns
+
+if TYPE_CHECKING:
+    from ._native import _Told
+
+
+class NoPlan(RuntimeError):
+    """No plan (that fits the capacity) was found within the limits.
+
+    `bound` is the bytes that every plan needs at least.
+    """
+
+    def __init__(self, message: str, bound: int) -> None:
+        super().__init__(message)
+        self.bound = bound
+
+
+class Infeasible(NoPlan):
+    """It is proved that no plan fits the capacity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An offset for every buffer; a verifier that shares nothing with the planners has accepted it."""
+
+    offsets: NDArray[np.uint64]
+    """Where each buffer begins in the arena, in bytes."""
+    height: int
+    """The size of the arena, in bytes."""
+    bound: int
+    """What every plan needs at least, in bytes, as proved."""
+    load: int
+    """The most bytes live at one step."""
+    proved: bool
+    """Whether it is proved that no plan is lower."""
+    stop: str
+    """Why planning ended: "proved", "finished", "deadline", "work-limit" or "target-reached"."""
+    seconds: float
+    """Wall time of planning."""
+
+    @property
+    def gap(self) -> float:
+        """(height - bound) / bound; 0 is optimal."""
+        return (self.height - self.bound) / self.bound if self.bound else 0.0
+
+    @property
+    def fragmentation(self) -> float:
+        """(height - load) / load."""
+        return (self.height - self.load) / self.load if self.load else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by their names; the offsets as a list of integers, so that `json` can write it."""
+        fields = ("height", "bound", "load", "proved", "stop", "seconds")
+        return {"offsets": self.offsets.tolist()} | {field: getattr(self, field) for field in fields}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How something is to be planned; `plan` says what each means."""
+
+    capacity: int | None
+    time_limit: float | None
+    planner: str
+    threads: int | None
+    seed: int
+    work_limit: int | None
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "threads", "work_limit"):
+            _columns.number(name, getattr(self, name), least=1)
+        _columns.number("seed", self.seed)
+
+
+def told(answer: _Told, limits: Limits) -> Plan:
+    """The plan of an answer.
+
+    Raises NoPlan if it has none.
+    """
+    offsets, height, bound, load, proved, stop, seconds = answer
+    if offsets is not None:
+        return Plan(offsets, height, bound, load, proved, stop, seconds)
+    if limits.capacity is not None and bound > limits.capacity:
+        raise Infeasible(f"every plan needs {bound} bytes, but the capacity is {limits.capacity}", bound)
+    best = f"; the lowest plan found needs {height} bytes" if height else ""
+    raise NoPlan(f"no plan was found within the limits ({stop}){best}", bound)
+
+
+def plan(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    size: ArrayLike,
+    alignment: ArrayLike | None = None,
+    pins: ArrayLike | Iterable[int | None] | None = None,
+    capacity: int | None = None,
+    time_limit: float | None = None,
+    planner: str = "portfolio",
+    threads: int | None = None,
+    *,
+    seed: int = 0,
+    work_limit: int | None = None,
+) -> Plan:
+    """Gives every buffer an offset.
+
+    Buffer i is live at the steps lower[i] <= step < upper[i] and has size[i] bytes. The columns are sequences of whole
+    numbers: lists, NumPy arrays, columns of frames.
+
+    lower, upper: steps; any numbers of 64 bits (operations, nanoseconds).
+    size: bytes, more than 0.
+    alignment: what each offset has to be a multiple of; a number for each buffer, or one for all.
+    pins: fixed offsets in bytes; -1 or None where a buffer has none.
+    capacity: the arena's size in bytes, if it is given; planning ends with the first plan that fits it.
+    time_limit: seconds, 10 if nothing is said; math.inf plans until the plan is proved optimal.
+    planner: a key of `planners()`.
+    threads: how many the planner may use; every core if nothing is said.
+    seed, work_limit: what random choices depend on, and work in the planner's own steps. With one thread and time
+        enough, equal calls with a work limit have equal plans on every machine.
+
+    Other threads of Python run meanwhile, and Ctrl-C ends it.
+
+    Raises ValueError if an argument is wrong, Infeasible if no plan fits the capacity, NoPlan if none was found.
+
+    >>> plan([0, 0], [1, 1], [100, 28], alignment=64).offsets.tolist()
+    [0, 128]
+    """
+    limits = Limits(capacity, time_limit, planner, threads, seed, work_limit)
+    lowers = _columns.integers("lower", lower, np.int64)
+    answer = plan_columns(
+        lowers,
+        _columns.integers("upper", upper, np.int64),
+        _columns.integers("size", size, np.uint64),
+        None if alignment is None else _columns.alignments(alignment, len(lowers)),
+        None if pins is None else _columns.pins(pins),
+        limits,
+    )
+    return told(answer, limits)

@@ -1,0 +1,174 @@
+"""Traces: the buffers of a net, as a file or a workload has them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ._native import NativeTrace
+from ._planning import Limits, Plan, told
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FILE_ENDINGS = (".csv", ".jsonl", ".zst")
+
+
+class Trace:
+    """A placement problem with what its file says about it; `read` makes one."""
+
+    def __init__(self, native: NativeTrace, source: str) -> None:
+        self._native = native
+        self.source = source
+        """The file's name or the workload's key."""
+
+    @cached_property
+    def lower(self) -> NDArray[np.int64]:
+        """The first step at which each buffer is live."""
+        return self._native.lower()
+
+    @cached_property
+    def upper(self) -> NDArray[np.int64]:
+        """The first step at which it no longer is."""
+        return self._native.upper()
+
+    @cached_property
+    def size(self) -> NDArray[np.uint64]:
+        """Bytes."""
+        return self._native.size()
+
+    @cached_property
+    def alignment(self) -> NDArray[np.uint64]:
+        """What each offset has to be a multiple of, in bytes."""
+        return self._native.alignment()
+
+    @cached_property
+    def pins(self) -> NDArray[np.int64]:
+        """Fixed offsets in bytes; -1 where a buffer has none."""
+        return self._native.pins()
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """What the file calls each buffer."""
+        return self._native.ids()
+
+    @cached_property
+    def categories(self) -> list[str | None]:
+        """What each buffer is for: "param", "activation", "gradient", ..."""
+        return self._native.categories()
+
+    @cached_property
+    def operations(self) -> list[str | None]:
+        """The operation that made each buffer."""
+        return self._native.operations()
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """What the file says of itself."""
+        return dict(self._native.metadata())
+
+    @cached_property
+    def notices(self) -> list[str]:
+        """What the reader left out or assumed, a sentence each."""
+        return self._native.notices()
+
+    @property
+    def load(self) -> int:
+        """The most bytes live at one step."""
+        return self._native.load()
+
+    def __len__(self) -> int:
+        """The number of buffers."""
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        return f"<planlab.Trace {self.source!r}: {len(self)} buffers, load {self.load} bytes>"
+
+    def plan(
+        self,
+        capacity: int | None = None,
+        time_limit: float | None = None,
+        planner: str = "portfolio",
+        threads: int | None = None,
+        *,
+        seed: int = 0,
+        work_limit: int | None = None,
+    ) -> Plan:
+        """Plans it, with all that the file asks for: in-place permissions, pauses, arenas, pairs kept apart.
+
+        The arguments are those of `planlab.plan`.
+        """
+        limits = Limits(capacity, time_limit, planner, threads, seed, work_limit)
+        return told(self._native.plan(limits), limits)
+
+    def to_dict(self, plan: Plan | None = None) -> dict[str, Any]:
+        """The columns by their names; with a plan, its offsets too. A frame can be made of it."""
+        columns: dict[str, Any] = {
+            "id": self.ids,
+            "lower": self.lower,
+            "upper": self.upper,
+            "size": self.size,
+            "alignment": self.alignment,
+            "category": self.categories,
+            "op": self.operations,
+        }
+        if plan is not None:
+            if len(plan.offsets) != len(self):
+                raise ValueError(f"the plan has {len(plan.offsets)} offsets, the trace {len(self)} buffers")
+            columns["offset"] = plan.offsets
+        return columns
+
+    def to_frame(self, plan: Plan | None = None) -> Any:
+        """A frame of polars, or of pandas if there is no polars, with the columns of `to_dict`.
+
+        Raises ImportError if there is neither.
+        """
+        columns = self.to_dict(plan)
+        try:
+            import polars
+        except ImportError:
+            pass
+        else:
+            return polars.DataFrame(columns)
+        try:
+            import pandas  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            raise ImportError("a frame needs polars or pandas, and neither is installed") from None
+        return pandas.DataFrame(columns)
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    alignment: int | None = None,
+    pins: bool = False,
+    dialect: str = "half-open",
+    corpus: str | os.PathLike[str] | None = None,
+) -> Trace:
+    """Reads a trace: any file that the command `planlab` reads, or a workload by its key.
+
+    source: a file (`.csv`, `.csv.zst`, a graph in `.jsonl`), or a key ("chainer/alexnet/train/b32",
+        "model/resnet50/train/b32").
+    alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; files only.
+    pins: whether a plan is taken as a trace, its offsets as pins; files only.
+    dialect: what `upper` means: "half-open", "inclusive" or "open"; files only.
+    corpus: a folder with public instances, where keys name them.
+
+    Raises ValueError with the line and the reason if the file is no trace or there is no such workload, OSError if the
+    file cannot be read.
+
+    >>> trace = read("chainer/alexnet/infer/b1")
+    >>> len(trace), trace.load, trace.metadata["framework"]
+    (39, 10169344, 'Chainer 3.0.0rc1 with CuPy 2.0.0rc1')
+    """
+    name = os.fspath(source)
+    if os.path.exists(name) or name.endswith(_FILE_ENDINGS) or isinstance(source, os.PathLike):
+        if os.path.isdir(name):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        return Trace(NativeTrace.read(name, name, alignment, pins, dialect), name)
+    if alignment is not None or pins or dialect != "half-open":
+        raise ValueError("`alignment`, `pins` and `dialect` are for files; a workload has its own")
+    return Trace(NativeTrace.workload(name, corpus), name)

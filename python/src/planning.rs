@@ -1,0 +1,161 @@
+//! Plans in a thread of its own, while the thread that called looks for signals (Ctrl-C).
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Builder, Thread};
+use std::time::Duration;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use planlab_dsa::{Budget, Bytes, Columns, Instance, Outcome, PlanError, Planner, Stop, execute};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// How often signals are looked for.
+const TICK: Duration = Duration::from_millis(20);
+/// Stack of the thread that plans, in bytes.
+const STACK: usize = 8 << 20;
+/// Wall time where nothing is said.
+const DEFAULT_WALL: Duration = Duration::from_secs(10);
+/// More threads than this are a mistake; each has megabytes of stack.
+const MOST_THREADS: u64 = 1024;
+
+/// Offsets (or none), height, bound, load, whether the plan is proved optimal, why planning ended, seconds.
+pub(crate) type Told<'py> = (Option<Bound<'py, PyArray1<u64>>>, u64, u64, u64, bool, &'static str, f64);
+
+/// How something is to be planned.
+pub(crate) struct Asked {
+    planner: Box<dyn Planner>,
+    budget: Budget,
+    seed: u64,
+}
+
+/// The arguments of Python that say how something is to be planned.
+#[derive(FromPyObject)]
+pub(crate) struct Limits {
+    capacity: Option<u64>,
+    time_limit: Option<f64>,
+    planner: String,
+    threads: Option<u64>,
+    seed: u64,
+    work_limit: Option<u64>,
+}
+
+impl Limits {
+    pub(crate) fn asked(self) -> PyResult<Asked> {
+        let wall = match self.time_limit {
+            None => Some(DEFAULT_WALL),
+            Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
+                return Err(bad(format!("`time_limit` is {seconds}; it has to be 0 or more seconds")));
+            }
+            // No duration is as long as some numbers are.
+            Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        };
+        let threads = match self.threads {
+            None => thread::available_parallelism().ok(),
+            Some(count @ 1..=MOST_THREADS) => usize::try_from(count).ok().and_then(NonZeroUsize::new),
+            Some(count) => {
+                return Err(bad(format!("`threads` is {count}; it has to be 1 to {MOST_THREADS}")));
+            }
+        };
+        let key = &self.planner;
+        let planner =
+            planlab_solvers::planner(key).ok_or_else(|| bad(format!("there is no planner `{key}`")))?;
+        let target = self.capacity.map(Bytes::new);
+        let budget = Budget { wall, work: self.work_limit, target, threads, ..Budget::default() };
+        Ok(Asked { planner, budget, seed: self.seed })
+    }
+}
+
+/// The keys of all planners.
+#[pyfunction]
+pub(crate) fn planners() -> Vec<String> {
+    planlab_solvers::keys()
+}
+
+/// Plans a problem that is given as arrays, which are contiguous.
+#[pyfunction]
+pub(crate) fn plan_columns<'py>(
+    py: Python<'py>,
+    lower: PyReadonlyArray1<'py, i64>,
+    upper: PyReadonlyArray1<'py, i64>,
+    size: PyReadonlyArray1<'py, u64>,
+    alignment: Option<PyReadonlyArray1<'py, u64>>,
+    pins: Option<PyReadonlyArray1<'py, i64>>,
+    limits: Limits,
+) -> PyResult<Told<'py>> {
+    let asked = limits.asked()?;
+    let columns = Columns {
+        lower: lower.as_slice()?,
+        upper: upper.as_slice()?,
+        size: size.as_slice()?,
+        align: alignment.as_ref().map(|column| column.as_slice()).transpose()?,
+        pin: pins.as_ref().map(|column| column.as_slice()).transpose()?,
+    };
+    let instance = columns.instance().map_err(|error| bad(error.to_string()))?;
+    plan(py, &instance, asked)
+}
+
+/// Plans an instance.
+pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> PyResult<Told<'py>> {
+    let capacity = asked.budget.target;
+    let outcome = supervised(py, instance, asked)?;
+    let proved = outcome.is_optimal();
+    let stop = match (&outcome.end, &outcome.best) {
+        (Ok(stop), _) => *stop,
+        // A planner without threads leaves what it had.
+        (Err(PlanError::Failed(_)), Some(_)) => Stop::Finished,
+        (Err(error @ PlanError::Unsupported(_)), _) => return Err(bad(error.to_string())),
+        (Err(error), _) => return Err(PyRuntimeError::new_err(error.to_string())),
+    };
+    let fits = |height: Bytes| capacity.is_none_or(|capacity| height <= capacity);
+    let best = outcome.best.as_ref().filter(|plan| fits(plan.height()));
+    let offsets =
+        best.map(|plan| PyArray1::from_vec(py, plan.offsets().iter().map(|offset| offset.get()).collect()));
+    let height = outcome.height().map_or(0, Bytes::get);
+    let (bound, load) = (outcome.claim().value.get(), instance.load().bytes.get());
+    Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64()))
+}
+
+/// Rings when a thread is over, be it by a panic.
+struct Bell<'b> {
+    is_over: &'b AtomicBool,
+    waits: Thread,
+}
+
+impl Drop for Bell<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.waits.unpark();
+    }
+}
+
+/// Plans in a thread, without the interpreter's lock, until that is done or Python raises something.
+fn supervised<'i>(py: Python<'_>, instance: &'i Instance, asked: Asked) -> PyResult<Outcome<'i>> {
+    let Asked { planner, budget, seed } = asked;
+    let cancel = budget.cancel.clone();
+    let is_over = AtomicBool::new(false);
+    let bell = Bell { is_over: &is_over, waits: thread::current() };
+    thread::scope(|scope| {
+        let work = move || {
+            let _bell = bell;
+            execute(&*planner, instance, budget, seed)
+        };
+        let worker = Builder::new().name("planlab".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
+        let mut raised = Ok(());
+        while raised.is_ok() && !is_over.load(Ordering::Acquire) {
+            py.detach(|| thread::park_timeout(TICK));
+            raised = py.check_signals();
+        }
+        if raised.is_err() {
+            cancel.cancel();
+        }
+        let outcome = py.detach(|| worker.join());
+        raised?;
+        outcome.map_err(|_| PyRuntimeError::new_err("the planner panicked"))
+    })
+}
+
+/// What a caller did wrong.
+pub(crate) fn bad(reason: String) -> PyErr {
+    PyValueError::new_err(reason)
+}

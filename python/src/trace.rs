@@ -1,0 +1,137 @@
+//! Traces: read from files, or workloads by their keys.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use numpy::PyArray1;
+use planlab_dsa::{Alignment, Buffer, Label};
+use planlab_workloads::formats::read_trace_from;
+use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+use crate::planning::{Limits, Told, bad, plan};
+
+/// A placement problem with what its file says about it.
+#[pyclass(frozen, name = "NativeTrace", module = "planlab._native")]
+pub(crate) struct NativeTrace {
+    trace: Trace,
+}
+
+impl NativeTrace {
+    fn buffers<'py, T: numpy::Element>(
+        &self,
+        py: Python<'py>,
+        of: impl Fn(&Buffer) -> T,
+    ) -> Bound<'py, PyArray1<T>> {
+        PyArray1::from_vec(py, self.trace.instance.buffers().iter().map(of).collect())
+    }
+
+    fn labels<T>(&self, of: impl Fn(&Label) -> T) -> Vec<T> {
+        self.trace.labels.buffers.iter().map(of).collect()
+    }
+
+    /// Both ends of every live range: as the file had them, if these fit, else as the planner sees them.
+    fn steps(&self) -> Vec<(i64, i64)> {
+        let original = |label: &Label| {
+            let (lower, upper) = label.original_steps?;
+            Some((i64::try_from(lower).ok()?, i64::try_from(upper).ok()?))
+        };
+        let all: Option<Vec<(i64, i64)>> = self.trace.labels.buffers.iter().map(original).collect();
+        let seen = |buffer: &Buffer| (buffer.live.start().get().into(), buffer.live.end().get().into());
+        all.unwrap_or_else(|| self.trace.instance.buffers().iter().map(seen).collect())
+    }
+}
+
+/// The error that Python's own `open` raises.
+fn cannot_open(name: &str, error: &io::Error) -> PyErr {
+    let Some(code) = error.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
+    let words = error.to_string();
+    let words = words.strip_suffix(&format!(" (os error {code})")).unwrap_or(&words);
+    PyOSError::new_err((code, words.to_owned(), name.to_owned()))
+}
+
+#[pymethods]
+impl NativeTrace {
+    /// Reads a file; `name` is what errors call it.
+    #[staticmethod]
+    fn read(
+        py: Python<'_>,
+        path: PathBuf,
+        name: &str,
+        alignment: Option<u64>,
+        pins: bool,
+        dialect: &str,
+    ) -> PyResult<Self> {
+        let dialect: Dialect = dialect.parse().map_err(bad)?;
+        let alignment = match alignment {
+            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| bad("`alignment` is 0".to_owned()))?),
+            None => None,
+        };
+        let options = ReadOptions::default().with_dialect(dialect).with_pins(pins).with_alignment(alignment);
+        let file = File::open(path).map_err(|error| cannot_open(name, &error))?;
+        let read = py.detach(|| read_trace_from(name, file, &options));
+        Ok(Self { trace: read.map_err(|error| bad(error.to_string()))? })
+    }
+
+    /// A workload by its key.
+    #[staticmethod]
+    fn workload(py: Python<'_>, key: &str, corpus: Option<PathBuf>) -> PyResult<Self> {
+        let loaded = py.detach(|| Catalog::new(corpus).load(key));
+        Ok(Self { trace: loaded.map_err(|error| bad(error.to_string()))? })
+    }
+
+    fn __len__(&self) -> usize {
+        self.trace.instance.len()
+    }
+
+    fn lower<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_vec(py, self.steps().into_iter().map(|(lower, _)| lower).collect())
+    }
+
+    fn upper<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_vec(py, self.steps().into_iter().map(|(_, upper)| upper).collect())
+    }
+
+    fn size<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.buffers(py, |buffer| buffer.size.get())
+    }
+
+    fn alignment<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.buffers(py, |buffer| buffer.align.get())
+    }
+
+    /// -1 where a buffer has no pin; a pin past 2^63 - 1 is left out too.
+    fn pins<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        self.buffers(py, |buffer| buffer.pin.and_then(|pin| i64::try_from(pin.get()).ok()).unwrap_or(-1))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.labels(|label| label.name.clone())
+    }
+
+    fn categories(&self) -> Vec<Option<String>> {
+        self.labels(|label| label.category.clone())
+    }
+
+    fn operations(&self) -> Vec<Option<String>> {
+        self.labels(|label| label.op.clone())
+    }
+
+    fn metadata(&self) -> Vec<(String, String)> {
+        self.trace.labels.metadata.clone()
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.trace.notices.clone()
+    }
+
+    fn load(&self) -> u64 {
+        self.trace.instance.load().bytes.get()
+    }
+
+    fn plan<'py>(&self, py: Python<'py>, limits: Limits) -> PyResult<Told<'py>> {
+        plan(py, &self.trace.instance, limits.asked()?)
+    }
+}

@@ -1,0 +1,86 @@
+"""Ctrl-C, and other threads of Python."""
+
+import os
+import signal
+import threading
+import time
+import unittest
+
+import planlab
+
+# A net whose optimum takes long to prove, if ever, so that a plan of it runs until it is stopped.
+HARD = "synthetic/guillotine/n10000/s1"
+
+
+class Interrupts(unittest.TestCase):
+    def interrupted_after(self, planner):
+        """Seconds from a signal to the exception."""
+        trace = planlab.read(HARD)
+        sent = []
+
+        def interrupt():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(0.5, interrupt)
+        timer.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                trace.plan(time_limit=60, planner=planner)
+            return time.monotonic() - sent[0]
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def test_ctrl_c_ends_a_plan_within_a_tenth_of_a_second(self):
+        # The least of some tries: the machine may be busy.
+        for planner in ("portfolio", "annealing"):
+            self.assertLess(min(self.interrupted_after(planner) for _ in range(3)), 0.1, planner)
+
+    def test_what_a_handler_raises_ends_a_plan(self):
+        def handler(number, frame):
+            raise TimeoutError("the alarm rang")
+
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with self.assertRaisesRegex(TimeoutError, "the alarm rang"):
+                planlab.read(HARD).plan(time_limit=60)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    def test_a_handler_that_raises_nothing_ends_nothing(self):
+        rang = []
+        before = signal.signal(signal.SIGALRM, lambda number, frame: rang.append(number))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            plan = planlab.read(HARD).plan(time_limit=0.5)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual((rang, plan.stop), ([signal.SIGALRM], "deadline"))
+
+
+class Threads(unittest.TestCase):
+    def test_python_goes_on_meanwhile(self):
+        counted = 0
+        worker = threading.Thread(target=lambda: planlab.read(HARD).plan(time_limit=0.5, threads=1))
+        worker.start()
+        while worker.is_alive():
+            counted += 1
+            time.sleep(0.001)
+        worker.join()
+        # With the interpreter's lock held it would be a handful.
+        self.assertGreater(counted, 50)
+
+    def test_eight_threads_get_what_one_gets(self):
+        trace = planlab.read("chainer/alexnet/train/b32")
+        ask = {"threads": 1, "work_limit": 50_000, "time_limit": 600}
+        expected = trace.plan(**ask).offsets.tolist()
+        got = []
+        workers = [threading.Thread(target=lambda: got.append(trace.plan(**ask))) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual([plan.offsets.tolist() for plan in got], [expected] * 8)

@@ -1,0 +1,144 @@
+"""Traces: files, workloads, frames."""
+
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import planlab
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+CSV = """# alignment: 64
+id,lower,upper,size,category
+x,0,3,4096,activation
+y,1,2,1000,workspace
+z,2,5,4096,activation
+"""
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def test_a_trace_has_the_columns_of_its_file(self):
+        trace = planlab.read(self.write("trace.csv", CSV))
+        self.assertEqual((len(trace), trace.load), (3, 8192))
+        self.assertEqual(trace.ids, ["x", "y", "z"])
+        self.assertEqual(trace.categories, ["activation", "workspace", "activation"])
+        self.assertEqual(trace.operations, [None] * 3)
+        self.assertEqual(trace.size.tolist(), [4096, 1024, 4096])
+        self.assertEqual(trace.alignment.tolist(), [64] * 3)
+        self.assertEqual((trace.lower.tolist(), trace.upper.tolist()), ([0, 1, 2], [3, 2, 5]))
+        self.assertEqual(trace.pins.tolist(), [-1] * 3)
+        self.assertEqual(trace.metadata, {"alignment": "64"})
+        self.assertIn("3 buffers, load 8192 bytes", repr(trace))
+        plan = trace.plan()
+        self.assertEqual((plan.height, plan.proved), (8192, True))
+        again = planlab.plan(trace.lower, trace.upper, trace.size, trace.alignment)
+        self.assertEqual(again.height, plan.height)
+
+    def test_options_are_the_command_lines(self):
+        path = self.write("t.csv", "id,lower,upper,size\na,0,1,10\nb,1,2,10\n")
+        self.assertEqual(planlab.read(str(path)).load, 10)
+        self.assertEqual(planlab.read(path, dialect="inclusive").load, 20)
+        self.assertEqual(planlab.read(path, alignment=64).load, 64)
+        pinned = self.write("p.csv", "# planlab: plan\nid,lower,upper,size,offset\na,0,1,10,30\n")
+        self.assertEqual(planlab.read(pinned, pins=True).pins.tolist(), [30])
+        with self.assertRaisesRegex(ValueError, "this is a plan, not a trace"):
+            planlab.read(pinned)
+        with self.assertRaisesRegex(ValueError, "dialect"):
+            planlab.read(path, dialect="closed")
+        with self.assertRaisesRegex(ValueError, "`alignment` is 0"):
+            planlab.read(path, alignment=0)
+
+    def test_steps_are_those_of_the_file_even_if_they_do_not_fit_32_bits(self):
+        base = 1_700_000_000_000_000_000
+        trace = planlab.read(self.write("ns.csv", f"id,lower,upper,size\na,{base},{base + 9},10\n"))
+        self.assertEqual((trace.lower.tolist(), trace.upper.tolist()), ([base], [base + 9]))
+
+    def test_a_pipe_is_read_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_text, args=(CSV,))
+        writer.start()
+        self.assertEqual(len(planlab.read(pipe)), 3)
+        writer.join()
+
+    def test_a_graph_is_read_as_its_live_ranges(self):
+        files = sorted((ROOT / "fuzz/corpus/graph").glob("*.jsonl"))
+        read = []
+        for file in files:
+            try:
+                read.append(len(planlab.read(file)))
+            except ValueError as error:
+                self.assertIn(f"{file}:", str(error))
+        self.assertTrue(any(count > 0 for count in read))
+
+    def test_what_is_wrong_is_said_with_its_line(self):
+        with self.assertRaisesRegex(ValueError, r"bad.csv:1: missing column `size`"):
+            planlab.read(self.write("bad.csv", "id,lower,upper\na,0,2\n"))
+        with self.assertRaisesRegex(ValueError, r"bad.csv:3:"):
+            planlab.read(self.write("bad.csv", "id,lower,upper,size\na,0,2,8\nb,2,2,8\n"))
+        with self.assertRaises(FileNotFoundError) as caught:
+            planlab.read(self.folder / "none.csv")
+        self.assertEqual(caught.exception.filename, str(self.folder / "none.csv"))
+        self.assertEqual(caught.exception.strerror, "No such file or directory")
+        with self.assertRaises(FileNotFoundError):
+            planlab.read("none.csv.zst")
+        with self.assertRaises(IsADirectoryError):
+            planlab.read(self.folder)
+
+
+class Workloads(unittest.TestCase):
+    def test_workloads_are_read_by_their_keys(self):
+        trace = planlab.read("chainer/alexnet/infer/b1")
+        self.assertEqual(trace.load, 10169344)
+        self.assertEqual(trace.metadata["workload"], "chainer/alexnet/infer/b1")
+        self.assertGreater(planlab.read("model/squeezenet1-0/infer/b1").load, 0)
+
+    def test_an_unknown_key_names_the_nearest(self):
+        with self.assertRaisesRegex(ValueError, "did you mean `chainer/alexnet/infer/b1`"):
+            planlab.read("chainer/alexnet/infer/b2")
+        with self.assertRaisesRegex(ValueError, "are for files"):
+            planlab.read("chainer/alexnet/infer/b1", alignment=64)
+
+
+class Frames(unittest.TestCase):
+    def test_a_frame_has_the_columns_and_the_offsets(self):
+        trace = planlab.read("chainer/alexnet/infer/b1")
+        plan = trace.plan()
+        columns = trace.to_dict(plan)
+        self.assertEqual(list(columns)[:4], ["id", "lower", "upper", "size"])
+        np.testing.assert_array_equal(columns["offset"], plan.offsets)
+        with self.assertRaisesRegex(ValueError, "the plan has 0 offsets, the trace 39 buffers"):
+            trace.to_dict(planlab.plan([], [], []))
+        libraries = [name for name in ("polars", "pandas") if importlib.util.find_spec(name)]
+        if not libraries:
+            self.skipTest("neither polars nor pandas is there")
+        frame = trace.to_frame(plan)
+        self.assertEqual(type(frame).__module__.split(".")[0], libraries[0])
+        self.assertEqual(frame.shape, (39, 8))
+        self.assertEqual(int((frame["offset"] + frame["size"]).max()), plan.height)
+        # And back: a column of a frame is a column of a problem.
+        again = planlab.plan(frame["lower"], frame["upper"], frame["size"], frame["alignment"])
+        self.assertEqual(again.height, plan.height)
+
+    def test_without_a_library_for_frames_the_error_names_them(self):
+        trace = planlab.read("chainer/alexnet/infer/b1")
+        with mock.patch.dict(sys.modules, {"polars": None, "pandas": None}):
+            with self.assertRaisesRegex(ImportError, "polars or pandas"):
+                trace.to_frame()
