@@ -54,6 +54,7 @@ const UNSAFE_HOMES: [&str; 6] = [
     "replay",
     "interpose/src/preload",
     "interpose/src/planning.rs",
+    "interpose/src/signals.rs",
     "capi/src/border.rs",
     "capi/tests",
     "capi/benches",
