@@ -59,6 +59,19 @@ fn a_recording_comes_by_a_pipe() {
 }
 
 #[test]
+fn a_pool_like_pytorchs_reserves_what_pytorch_did() {
+    let folder = tempdir().expect("a folder");
+    sample(folder.path(), "samples/resnet50_b64_3it_early.pickle.zst", "early.pickle.zst");
+    let words = ["simulate", "early.pickle.zst", "--allocator", "pytorch-caching", "--iterations", "1"];
+    let played = json(folder.path(), &words, 0);
+    // Segments and bytes of the snapshot, which the real allocator made.
+    assert_eq!(
+        (&played["reserved_peak"], &played["device_allocations"]),
+        (&6_570_377_216_u64.into(), &130.into())
+    );
+}
+
+#[test]
 fn what_was_left_out_is_told() {
     let folder = tempdir().expect("a folder");
     sample(folder.path(), RESNET, "late.pickle.zst");
