@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from . import _columns
 from ._native import NativeTrace
 from ._planning import Limits, Plan, told
 
@@ -140,21 +143,41 @@ class Trace:
         return pandas.DataFrame(columns)
 
 
+@dataclass(frozen=True)
+class _FileOptions:
+    """How a file is read; `read` says what each means."""
+
+    alignment: int | None = None
+    pins: bool = False
+    dialect: str = "half-open"
+    part: str | None = None
+    dims: list[tuple[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _columns.number("alignment", self.alignment, least=1)
+        for name, size in self.dims:
+            _columns.number(f"dims[{name!r}]", size)
+
+
 def read(
     source: str | os.PathLike[str],
     *,
     alignment: int | None = None,
     pins: bool = False,
     dialect: str = "half-open",
+    part: str | None = None,
+    dims: Mapping[str, int] | None = None,
     corpus: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Reads a trace: any file that the command `planlab` reads, or a workload by its key.
 
-    source: a file (`.csv`, `.csv.zst`, a graph in `.jsonl`), or a key ("chainer/alexnet/train/b32",
-        "model/resnet50/train/b32").
+    source: a file (a CSV, a graph in JSON Lines, a memory snapshot of PyTorch, an ONNX model, ...: `planlab list formats`
+        has all), recognised by its content; or a key ("chainer/alexnet/train/b32", "model/resnet50/train/b32").
     alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; files only.
     pins: whether a plan is taken as a trace, its offsets as pins; files only.
     dialect: what `upper` means: "half-open", "inclusive" or "open"; files only.
+    part: which of the traces in a file, where there are several (streams, devices); files only.
+    dims: sizes of an ONNX model's dynamic dimensions, by their names; files only.
     corpus: a folder with public instances, where keys name them.
 
     Raises ValueError with the line and the reason if the file is no trace or there is no such workload, OSError if the
@@ -165,10 +188,11 @@ def read(
     (39, 10169344, 'Chainer 3.0.0rc1 with CuPy 2.0.0rc1')
     """
     name = os.fspath(source)
+    options = _FileOptions(alignment, pins, dialect, part, list((dims or {}).items()))
     if os.path.exists(name) or name.endswith(_FILE_ENDINGS) or isinstance(source, os.PathLike):
         if os.path.isdir(name):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        return Trace(NativeTrace.read(name, name, alignment, pins, dialect), name)
-    if alignment is not None or pins or dialect != "half-open":
-        raise ValueError("`alignment`, `pins` and `dialect` are for files; a workload has its own")
+        return Trace(NativeTrace.read(name, name, options), name)
+    if options != _FileOptions():
+        raise ValueError("`alignment`, `pins`, `dialect`, `part` and `dims` are for files; a workload has its own")
     return Trace(NativeTrace.workload(name, corpus), name)

@@ -44,6 +44,28 @@ impl NativeTrace {
     }
 }
 
+/// The arguments of Python that say how a file is read.
+#[derive(FromPyObject)]
+struct FileOptions {
+    alignment: Option<u64>,
+    pins: bool,
+    dialect: String,
+    part: Option<String>,
+    dims: Vec<(String, u64)>,
+}
+
+impl FileOptions {
+    fn checked(self) -> PyResult<ReadOptions> {
+        let dialect: Dialect = self.dialect.parse().map_err(bad)?;
+        let alignment = match self.alignment {
+            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| bad("`alignment` is 0".to_owned()))?),
+            None => None,
+        };
+        let options = ReadOptions::default().with_dialect(dialect).with_pins(self.pins);
+        Ok(options.with_alignment(alignment).with_part(self.part).with_dims(self.dims))
+    }
+}
+
 /// The error that Python's own `open` raises.
 fn cannot_open(name: &str, error: &io::Error) -> PyErr {
     let Some(code) = error.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
@@ -56,20 +78,8 @@ fn cannot_open(name: &str, error: &io::Error) -> PyErr {
 impl NativeTrace {
     /// Reads a file; `name` is what errors call it.
     #[staticmethod]
-    fn read(
-        py: Python<'_>,
-        path: PathBuf,
-        name: &str,
-        alignment: Option<u64>,
-        pins: bool,
-        dialect: &str,
-    ) -> PyResult<Self> {
-        let dialect: Dialect = dialect.parse().map_err(bad)?;
-        let alignment = match alignment {
-            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| bad("`alignment` is 0".to_owned()))?),
-            None => None,
-        };
-        let options = ReadOptions::default().with_dialect(dialect).with_pins(pins).with_alignment(alignment);
+    fn read(py: Python<'_>, path: PathBuf, name: &str, options: FileOptions) -> PyResult<Self> {
+        let options = options.checked()?;
         let file = File::open(path).map_err(|error| cannot_open(name, &error))?;
         let read = py.detach(|| read_trace_from(name, file, &options));
         Ok(Self { trace: read.map_err(|error| bad(error.to_string()))? })

@@ -62,7 +62,7 @@ class Files(unittest.TestCase):
             planlab.read(pinned)
         with self.assertRaisesRegex(ValueError, "dialect"):
             planlab.read(path, dialect="closed")
-        with self.assertRaisesRegex(ValueError, "`alignment` is 0"):
+        with self.assertRaisesRegex(ValueError, "`alignment` is 0; it has to be 1"):
             planlab.read(path, alignment=0)
 
     def test_steps_are_those_of_the_file_even_if_they_do_not_fit_32_bits(self):
@@ -101,6 +101,33 @@ class Files(unittest.TestCase):
             planlab.read("none.csv.zst")
         with self.assertRaises(IsADirectoryError):
             planlab.read(self.folder)
+
+
+class Samples(unittest.TestCase):
+    """Files of other tools, as they are in the repository."""
+
+    def sample(self, name, **options):
+        return planlab.read(ROOT / "workloads/data/samples" / name, **options)
+
+    def test_files_of_other_tools_are_recognised(self):
+        for name in (
+            "torch2.15_nullcuda_snapshot.pickle",
+            "jax_mlp.hlo.pb.zst",
+            "squeezenet1_0_noweights.onnx",
+            "small_cnn.tflite.zst",
+        ):
+            trace = self.sample(name)
+            self.assertGreater(len(trace), 0, name)
+            plan = trace.plan(time_limit=2)
+            self.assertGreaterEqual(plan.height, plan.bound, name)
+
+    def test_a_part_that_there_is_not_is_named(self):
+        with self.assertRaisesRegex(ValueError, "`none`"):
+            self.sample("torch2.15_nullcuda_snapshot.pickle", part="none")
+
+    def test_dimensions_have_sizes(self):
+        with self.assertRaisesRegex(ValueError, r"dims\['N'\]` is -1"):
+            self.sample("squeezenet1_0_noweights.onnx", dims={"N": -1})
 
 
 class Workloads(unittest.TestCase):

@@ -63,8 +63,8 @@ struct Call {
             lower[i] = bad ? static_cast<std::int64_t>(random()) : static_cast<std::int64_t>(below(random, 40));
             upper[i] = bad ? static_cast<std::int64_t>(random())
                            : lower[i] + 1 + static_cast<std::int64_t>(below(random, 12));
-            sizes[i] = bad ? random() >> below(random, 64) : 1 + below(random, 200);
-            alignments[i] = bad ? random() >> below(random, 64) : 1 + below(random, 16);
+            sizes[i] = bad ? -below(random, 2) : 1 + below(random, 200);
+            alignments[i] = bad ? -below(random, 2) : 1 + below(random, 16);
             pins[i] = one_in(random, 12) ? static_cast<std::int64_t>(below(random, 300) * alignments[i]) : -1;
             if (bad && one_in(random, 4)) pins[i] = static_cast<std::int64_t>(random());
             offsets[i] = kUntouched;
