@@ -30,6 +30,9 @@ use super::rank::Preference;
 
 /// More than any offset.
 const NEVER: u64 = 1 << 62;
+/// The most times that items rise on each other before a node goes on with what it has: two of them can push each other up by
+/// a few bytes each time, far below a capacity of terabytes.
+const MOST_ROUNDS: u32 = 1 << 16;
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
 /// Why a search ended early.
@@ -305,8 +308,8 @@ impl<'p> Search<'p> {
 
     /// Lets skipped items rise with what they have to lie above. False if something no longer fits.
     fn float(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
-        loop {
-            tick((self.lists.len() - part.from) as u64 / 16)?;
+        for round in 1..=MOST_ROUNDS {
+            tick((self.lists.len() - part.from) as u64 / 16 + u64::from(round.is_multiple_of(64)))?;
             let mut rose = false;
             let lowest = self.lowest_movable(part);
             for at in part.from..self.lists.len() {
@@ -345,6 +348,7 @@ impl<'p> Search<'p> {
                 return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// An item that must be placed now, or a section overflows.
