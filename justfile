@@ -98,6 +98,7 @@ iterations OUT=store: build
 # programs of others (CPython's tests, SQLite, a compiler, a shell, 64 threads) with `planlab run` and without, in turns: the
 # same outputs, and what it costs; some minutes, stress-ng and libpython3-testsuite where they are installed
 check-run *ARGS: build
+    cargo test --package planlab-interpose --test it
     python3 -B scripts/transparency/check.py --planlab "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab" {{ARGS}}
 
 # measure two binaries in turns on this machine and say what changed; ARGS go to `planlab diff` (--suite, --reps, ...)
