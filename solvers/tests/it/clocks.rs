@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use planlab_dsa::testing::{Shape, deep, instances, plans};
-use planlab_dsa::{Budget, Bytes, Clock, Instance, Mark, Outcome, Planner, Stop, execute};
+use planlab_dsa::{
+    Alignment, Budget, Buffer, Bytes, Clock, Instance, LiveRange, Mark, Outcome, Planner, Stop, execute,
+};
 use planlab_solvers::registry;
 use proptest::prelude::*;
 
@@ -159,4 +161,45 @@ proptest! {
             check(planner, &instance, &Budget::default(), seed)?;
         }
     }
+}
+
+/// A buffer of terabytes beside aligned ones of a few bytes: two of these push each other up in tiny steps, with too few
+/// items left for the search to count them as work. Each row: start, end, bytes, alignment.
+const TINY_STEPS: [(u32, u32, u64, u64); 22] = [
+    (34, 36, 58, 4),
+    (36, 43, 179, 8),
+    (39, 51, 101, 13),
+    (15, 24, 146, 8),
+    (37, 41, 138, 12),
+    (0, 60, 237_047_750_431, 1),
+    (23, 26, 122, 8),
+    (1, 6, 2, 10),
+    (36, 42, 2, 13),
+    (4, 9, 117, 7),
+    (36, 41, 71, 8),
+    (32, 37, 22, 16),
+    (24, 27, 64, 2),
+    (0, 11, 12, 14),
+    (1, 10, 90, 14),
+    (14, 17, 148, 3),
+    (11, 14, 177, 11),
+    (17, 30, 186, 16),
+    (3, 15, 189, 15),
+    (19, 21, 3, 8),
+    (34, 45, 171, 15),
+    (38, 49, 54, 5),
+];
+
+#[test]
+fn a_work_limit_holds_while_items_rise_in_tiny_steps() {
+    let buffer = |&(start, end, bytes, align): &(u32, u32, u64, u64)| {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(bytes), live).with_align(Alignment::new(align).expect("not zero"))
+    };
+    let instance = Instance::from_buffers(TINY_STEPS.iter().map(buffer).collect()).expect("valid");
+    let budget = Budget { work: Some(1_000_000), clock: frozen(), ..Budget::default() };
+    let exact = registry().into_iter().find(|planner| planner.descriptor().key == "exact").expect("there");
+    let outcome = execute(&*exact, &instance, budget, 0);
+    assert!(matches!(outcome.end, Ok(Stop::Proved | Stop::WorkLimit)), "{:?}", outcome.end);
+    assert!(outcome.height().is_some());
 }
