@@ -197,7 +197,7 @@ fn a_work_limit_holds_while_items_rise_in_tiny_steps() {
         Buffer::new(Bytes::new(bytes), live).with_align(Alignment::new(align).expect("not zero"))
     };
     let instance = Instance::from_buffers(TINY_STEPS.iter().map(buffer).collect()).expect("valid");
-    let budget = Budget { work: Some(1_000_000), clock: frozen(), ..Budget::default() };
+    let budget = Budget { work: Some(100_000), clock: frozen(), ..Budget::default() };
     let exact = registry().into_iter().find(|planner| planner.descriptor().key == "exact").expect("there");
     let outcome = execute(&*exact, &instance, budget, 0);
     assert!(matches!(outcome.end, Ok(Stop::Proved | Stop::WorkLimit)), "{:?}", outcome.end);
