@@ -124,7 +124,7 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
-# the tests of the Python package, in a virtual environment in python/.venv (skipped, and said so, where it cannot be made)
+# the tests of the Python package, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
 test-python *TESTS:
     scripts/test-python {{TESTS}}
 

@@ -110,7 +110,7 @@ typedef int32_t planlab_status;
  */
 typedef struct planlab_options {
     /**
-     * sizeof(planlab_options). Later versions of the library add fields at the end; this tells which there are.
+     * sizeof(planlab_options). Later versions of the library add fields at the end; the size says which fields exist.
      */
     size_t struct_size;
     /**
@@ -159,7 +159,7 @@ typedef struct planlab_options {
  */
 typedef struct planlab_result {
     /**
-     * sizeof(planlab_result). Only so many bytes are written.
+     * sizeof(planlab_result). No byte beyond this size is written.
      */
     size_t struct_size;
     /**

@@ -29,7 +29,7 @@ pub(crate) struct Question<'c> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) status: planlab_status,
-    /// The offsets of a verified plan; empty where there is none.
+    /// The offsets of a verified plan; empty if no plan was found.
     pub(crate) offsets: Vec<Offset>,
     pub(crate) height: Bytes,
     pub(crate) bound: Bytes,

@@ -49,7 +49,7 @@ pub enum planlab_status {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct planlab_options {
-    /// sizeof(planlab_options). Later versions of the library add fields at the end; this tells which there are.
+    /// sizeof(planlab_options). Later versions of the library add fields at the end; the size says which fields exist.
     pub struct_size: usize,
     /// What each offset has to be a multiple of, in bytes: count numbers, not only powers of two. Null: 1 for all.
     pub alignments: *const u64,
@@ -78,7 +78,7 @@ pub struct planlab_options {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct planlab_result {
-    /// sizeof(planlab_result). Only so many bytes are written.
+    /// sizeof(planlab_result). No byte beyond this size is written.
     pub struct_size: usize,
     /// The size of the arena that the plan needs, in bytes; 0 if there is no plan.
     pub height: u64,

@@ -144,7 +144,7 @@ pub enum InstanceError {
 }
 
 impl InstanceError {
-    /// The buffer that is at fault; of two, the one that came later. `None` where it is none of them.
+    /// The buffer that is at fault; of two, the one that came later. `None` if no single buffer is at fault.
     #[must_use]
     pub fn buffer(&self) -> Option<BufferId> {
         match self {
@@ -255,7 +255,7 @@ impl Instance {
         &self.apart
     }
 
-    /// The first step after every live range; 0 where there is no buffer.
+    /// The first step after every live range; 0 if there is no buffer.
     #[must_use]
     pub fn horizon(&self) -> Step {
         self.buffers.iter().map(|buffer| buffer.live.end()).max().unwrap_or_default()
@@ -308,7 +308,7 @@ impl Instance {
 
     /// A number such that some optimal plan has only multiples of it as offsets: the greatest that
     /// divides every size, pin and window, and of which each alignment is either a divisor or a multiple.
-    /// 1 where there is no buffer.
+    /// 1 if there is no buffer.
     ///
     /// Offsets that are rounded down to multiples of it still keep every rule: differences that are
     /// multiples of it stay, an offset that an alignment above it asks for is one already, and an

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that cannot be read: `file:line: what is wrong`, or `file: byte N: what is wrong` where it has no lines.
+/// A file that cannot be read: `file:line: what is wrong`, or `file: byte N: what is wrong` if it has no lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {reason}", place(*line, *byte))]
 pub struct FormatError {

@@ -72,7 +72,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         // The parser's words name the verbs that are for planlab itself.
         note(VERBLESS);
     } else if std::env::args_os().all(is_plain) {
-        // In colours. Nobody can be told that stdout or stderr is closed.
+        // In colours. If stdout or stderr is closed, nobody can read a message.
         let _ = error.print();
     } else {
         note(&text);
@@ -97,7 +97,7 @@ fn reason(text: &str) -> &str {
 /// Prints an error where programs look for it.
 fn tell(failure: &Failure, json: bool) {
     if json {
-        // The exit code tells it as well.
+        // The exit code says so, too.
         let _ = Output { json }.value(&failure.object());
     }
 }

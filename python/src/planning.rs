@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 const TICK: Duration = Duration::from_millis(20);
 /// Stack of the thread that plans, in bytes.
 const STACK: usize = 8 << 20;
-/// Wall time where nothing is said.
+/// The default wall time.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 /// More threads than this are a mistake; each has megabytes of stack.
 const MOST_THREADS: u64 = 1024;

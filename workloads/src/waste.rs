@@ -42,7 +42,7 @@ pub enum Cause {
     OtherStreams,
     /// Segments without a buffer, kept for later.
     Cached,
-    /// Reserved bytes of which the recording does not say how they were used.
+    /// Reserved bytes whose use the recording does not show.
     Unknown,
     /// The plan's height against what is live at the moment: 0 for a plan that meets the load there; negative where the
     /// buffers of the moment leave room that the plan needs at another step.

@@ -51,7 +51,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// External planners [default: planners.toml in this folder, where there is one]
+    /// External planners [default: planners.toml in this folder, if there is one]
     #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]
     pub(crate) planners_file: Option<PathBuf>,
 

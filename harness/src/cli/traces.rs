@@ -123,7 +123,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Show so many of the buffers that make the peak
+    /// Show this many of the buffers that make the peak
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
 }

@@ -159,7 +159,7 @@ fn written(target: (Target, &str), bytes: &[u8], trace: &Trace, output: Output) 
     written_with(target, bytes, trace, json!({}), output)
 }
 
-/// Writes a file, and tells what is in it; `about` has more for programs.
+/// Writes a file, and says what is in it; `about` has more for programs.
 fn written_with(
     (target, path): (Target, &str),
     bytes: &[u8],

@@ -257,7 +257,7 @@ fn a_row_is_never_taken_for_a_comment() {
     assert!(error.to_string().starts_with("p.csv:2: `#1,0` is not `# key: value`"), "{error}");
 }
 
-/// The compressed form of so many copies of a byte.
+/// The compressed form of `count` copies of a byte.
 fn bomb(byte: u8, count: u64) -> Vec<u8> {
     let mut packed = Vec::new();
     zstd::stream::copy_encode(io::repeat(byte).take(count), &mut packed, 1).expect("compressed");

@@ -306,7 +306,7 @@ fn what_a_framework_reserved_is_a_counter() {
     assert_eq!((highest("reserved"), highest("load")), (Some(6_570_377_216), Some(5_762_142_352)));
 }
 
-/// A folder of the corpus of external instances; says so where there is none.
+/// A folder of the corpus of external instances; prints a notice if it is missing.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn corpus(folder: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PLANLAB_CORPUS").map(|root| PathBuf::from(root).join(folder));

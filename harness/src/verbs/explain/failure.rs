@@ -27,7 +27,7 @@ pub(super) struct Failed {
 pub(super) enum Answer {
     /// A plan of all buffers and the request has this height at most, which fits.
     Fits { height: u64 },
-    /// Every plan needs so many bytes at least, which do not fit.
+    /// Every plan needs at least this many bytes, which do not fit.
     TooMuch { needed: u64 },
     /// Neither is proved in time, or the capacity is not known.
     Unknown,

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     Ok(exit_of(&best))
 }
 
-/// Everything that is told.
+/// Everything that is printed.
 struct Explained<'e> {
     file: &'e str,
     part: &'e str,
@@ -96,7 +96,7 @@ struct Planning<'a> {
 /// The best plan that was found.
 struct Best {
     row: Record,
-    /// Of the plan, where one was found.
+    /// Of the plan, if one was found.
     height: Option<u64>,
 }
 

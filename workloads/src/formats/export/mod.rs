@@ -26,7 +26,7 @@ fn lacks(format: &'static str, what: impl Into<String>) -> ExportError {
 ///
 /// # Panics
 ///
-/// If the plan is none of the trace.
+/// If the plan does not belong to the trace.
 fn heights(trace: &Trace, plan: &Plan) -> Vec<Bytes> {
     assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
     let mut heights = vec![Bytes::ZERO; trace.instance.arenas().len()];
@@ -38,7 +38,7 @@ fn heights(trace: &Trace, plan: &Plan) -> Vec<Bytes> {
     heights
 }
 
-/// The name of an arena, or its number where it has none.
+/// The name of an arena, or its number if it has no name.
 fn arena_name(trace: &Trace, arena: usize) -> String {
     match trace.instance.arenas()[arena].name.as_str() {
         "" => format!("arena {arena}"),
@@ -52,7 +52,7 @@ mod testing {
 
     use crate::formats::{ReadOptions, Trace, read_trace};
 
-    /// Three buffers, the last of which takes the first one's place, with a plan of height 96.
+    /// Three buffers; the last takes the first one's place, with a plan of height 96.
     pub(super) fn planned() -> (Trace, Plan) {
         let text = "# workload: small net\nid,lower,upper,size,alignment,may_overwrite,category,op\n\
                     a,0,3,64,16,,input,\n\"b, \"\"quoted\"\"\",1,4,32,16,,activation,1:add\n2nd,2,5,48,16,a,,\n";

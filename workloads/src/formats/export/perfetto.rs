@@ -23,7 +23,7 @@ const ALL: usize = 0;
 ///
 /// # Panics
 ///
-/// If the plan is none of the trace.
+/// If the plan does not belong to the trace.
 #[must_use]
 pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
     let clock = Clock::of(trace);

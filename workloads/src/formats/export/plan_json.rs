@@ -46,7 +46,7 @@ struct BufferObject<'t> {
 ///
 /// # Panics
 ///
-/// If the plan is none of the trace.
+/// If the plan does not belong to the trace.
 #[must_use]
 pub fn write_plan_json(trace: &Trace, plan: &Plan) -> Vec<u8> {
     let heights = heights(trace, plan);

@@ -17,7 +17,7 @@ use super::{heights, lacks};
 ///
 /// # Panics
 ///
-/// If the plan is none of the trace.
+/// If the plan does not belong to the trace.
 pub fn write_requests(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError> {
     if trace.instance.arenas().len() > 1 {
         return Err(lacks("a list of requests", "which arena a buffer lies in"));

@@ -34,7 +34,7 @@ const AT_RUNTIME: i32 = -1;
 ///
 /// # Panics
 ///
-/// If the plan is none of the trace.
+/// If the plan does not belong to the trace.
 pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError> {
     assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
     if trace.instance.arenas().len() > 1 {

@@ -138,11 +138,11 @@ impl<'f> Gather<'f> {
         self.draft.may_overwrite(output, &escape(&self.names[input]));
     }
 
-    /// The trace, with the framework's own placement where there is one. What could not be taken in is told.
+    /// The trace, with the framework's own placement if the file has one. Reports what it could not take in.
     ///
     /// # Errors
     ///
-    /// Where there is no buffer, or the buffers are no instance.
+    /// If there is no buffer, or the buffers are no valid instance.
     pub(super) fn finish(
         self,
         name: impl Into<String>,

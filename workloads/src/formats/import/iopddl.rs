@@ -1,5 +1,5 @@
 //! Problems of the contest on intra-operator parallelism (ASPLOS 2025), as JSON: nodes with a life and a choice of
-//! strategies, each of which needs some bytes. The trace has a buffer for each node, as large as its least usage.
+//! strategies, and each needs some bytes. The trace has a buffer for each node, as large as its least usage.
 //!
 //! # References
 //!

@@ -11,7 +11,7 @@ use super::super::{FormatError, ReadOptions, Trace};
 pub struct Imported {
     /// The traces in it: one for each device, say. At least one.
     pub parts: Vec<Part>,
-    /// What was left out of them or is not known, in the order in which people are told.
+    /// What was left out of them or is not known, in the order in which it is reported.
     pub dropped: Vec<Dropped>,
 }
 
@@ -34,7 +34,7 @@ pub struct Dropped {
     pub count: u64,
     /// What it is, in the plural: `frees of buffers from before the recording`.
     pub what: String,
-    /// Its bytes, where it has any.
+    /// Its bytes, if it has any.
     pub bytes: Option<u64>,
     /// Why it is not there, or what is done instead.
     pub why: String,
@@ -50,17 +50,17 @@ pub struct Framework {
     pub allocated_peak: Option<Bytes>,
     /// The most bytes that it held at once.
     pub reserved_peak: Option<Bytes>,
-    /// Where it put each buffer of the trace: an address or an offset; empty where it does not say.
+    /// Where it put each buffer of the trace: an address or an offset; empty if it does not say.
     pub placement: Vec<Option<u64>>,
-    /// Bytes that each buffer took there, which may be more than the trace's size; empty where it does not say.
+    /// Bytes that each buffer took there, which may be more than the trace's size; empty if it does not say.
     pub taken: Vec<u64>,
     /// Frames of call stacks: `model.py:12 forward`.
     pub frames: Vec<String>,
     /// Call stacks.
     pub stacks: Vec<Stack>,
-    /// Which of them allocated each buffer; empty where it does not say.
+    /// Which of them allocated each buffer; empty if it does not say.
     pub stack_of: Vec<Option<u32>>,
-    /// The stream of each buffer; empty where there are no streams.
+    /// The stream of each buffer; empty if there are no streams.
     pub streams: Vec<u64>,
     /// The memory that it held, piece by piece.
     pub segments: Vec<Segment>,
@@ -100,7 +100,7 @@ pub struct OutOfMemory {
 }
 
 impl Dropped {
-    /// So many of something, and why.
+    /// A count of dropped things, and the reason.
     #[must_use]
     pub fn new(count: u64, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { count, what: what.into(), bytes: None, why: why.into() }
@@ -171,7 +171,7 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// Where there is no such part, or where there are several and none is named.
+    /// If there is no such part, or there are several and the options name none.
     pub fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
         let names = || {
             const MOST: usize = 20;

@@ -4,7 +4,7 @@
 use super::rules::Call;
 use super::value::{FOLLOWED, Value};
 
-/// What an operator makes of known numbers; `None` where nothing is known.
+/// What an operator makes of known numbers; `None` if nothing is known.
 pub(super) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
     let known = |at: usize| call.maybe(at).and_then(|value: &Value| value.ints.as_deref());
     match call.node.op_type.as_str() {

@@ -144,7 +144,7 @@ fn split(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let sizes = match call.numbers(1, "split")? {
         Some(sizes) => sizes.iter().map(|&size| unsigned(size)).collect::<Result<Vec<_>, _>>()?,
         None => {
-            // The last part is smaller where they cannot be equal.
+            // The last part is smaller if they cannot be equal.
             let each = input.shape[at].div_ceil(count.max(1));
             (0..count)
                 .map(|part| each.min(input.shape[at].saturating_sub(each.saturating_mul(part))))

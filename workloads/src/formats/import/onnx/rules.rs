@@ -23,7 +23,7 @@ impl<'v> Call<'v> {
         self.inputs.get(at).copied().flatten()
     }
 
-    /// The numbers of an input; `None` where there is none, or they are not known.
+    /// The numbers of an input; `None` if it is missing, or they are not known.
     pub(super) fn ints(&self, at: usize) -> Option<&'v [i64]> {
         self.maybe(at)?.ints.as_deref()
     }

@@ -72,7 +72,7 @@ impl Window {
             return Some(room / stride + 1);
         }
         let count = room.div_ceil(stride) + 1;
-        // A window that would begin in the padding behind the input is none.
+        // A window that would begin in the padding behind the input does not count.
         let begins_behind = (count - 1).checked_mul(stride)? >= input.checked_add(before)?;
         Some(count - u64::from(begins_behind))
     }

@@ -9,7 +9,7 @@ use super::heap::{Heap, Value};
 pub(in super::super) struct Record<const N: usize> {
     /// The byte of the file at which the dict begins.
     pub(in super::super) byte: u64,
-    /// In the order of the names; `None` where it has no such key.
+    /// In the order of the names; `None` if it has no such key.
     pub(in super::super) values: [Option<Value>; N],
 }
 

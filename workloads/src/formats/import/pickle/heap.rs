@@ -39,7 +39,7 @@ impl Value {
         Self(payload << KIND_BITS | kind as u32)
     }
 
-    /// The value with such an index, where there is room for it.
+    /// The value with such an index, if there is room for it.
     fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
         let index = u32::try_from(index).ok().filter(|index| index >> (u32::BITS - KIND_BITS) == 0);
         index.map(|index| Self::of(kind, index)).ok_or(FULL)
@@ -271,7 +271,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes room for so many entries more: at the end of the slab, where the span lies there already or moves to.
+    /// Makes room for more entries: at the end of the slab, where the span lies there already or moves to.
     fn reserve(&mut self, span: &mut Span, more: usize) -> Result<(), &'static str> {
         let full = |_| FULL;
         let needed = u32::try_from(span.length as usize + more).map_err(full)?;

@@ -63,7 +63,7 @@ struct Model<'b> {
     has_data: Vec<bool>,
     /// Code and name of each operator that it uses.
     operators: Vec<(u32, String)>,
-    /// Offsets of the tensors of all subgraphs, or -1; empty where there is no offline plan.
+    /// Offsets of the tensors of all subgraphs, or -1; empty if there is no offline plan.
     offline: Vec<i32>,
 }
 

@@ -14,7 +14,7 @@ use super::segments::{Held, Piece, peak};
 use super::snapshot::{Numbers, Snapshot};
 use super::{Life, sort, trace};
 
-/// PyTorch gives out memory in blocks of so many bytes.
+/// PyTorch gives out memory in blocks that are multiples of this many bytes.
 const BLOCK: u64 = 512;
 
 const EVENT: [&str; 9] =

@@ -5,7 +5,7 @@
 //! `*-live-range.txt` the lives: joined, they give the same trace.
 //!
 //! What is planned is what XLA plans itself: the temporary buffers of an allocation. Parameters, outputs, constants and
-//! the scratch of threads have memory of their own and are told as left out.
+//! the scratch of threads have memory of their own and are reported as dropped.
 //!
 //! # References
 //!
