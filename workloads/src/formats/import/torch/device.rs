@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use planlab_dsa::Bytes;
+use rustc_hash::FxHashMap;
 
 use super::super::super::{FormatError, ReadOptions};
-use super::super::pickle::{Fields, Record, Value};
+use super::super::pickle::{Fields, Heap, Record, Value};
 use super::super::{Dropped, Framework, OutOfMemory, Part, Segment};
-use super::annotations::Annotations;
+use super::annotations::{Annotations, Marks};
 use super::frames::{NamedStacks, Stacks, clip};
 use super::lives::Lives;
 use super::segments::{Held, Piece, peak};
-use super::snapshot::{Numbers, Snapshot};
+use super::snapshot::{Numbers, Snapshot, no_dict};
 use super::{Life, sort, trace};
 
 /// PyTorch gives out memory in blocks that are multiples of this many bytes.
@@ -20,86 +21,105 @@ const BLOCK: u64 = 512;
 const EVENT: [&str; 9] =
     ["action", "addr", "size", "stream", "frames", "user_metadata", "time_us", "device_free", "category"];
 
+/// Call stacks of failures that are kept: those of the last.
+const MOST_STACKS: usize = 1000;
+
 /// Reads the history and the final blocks of one device.
-pub(super) struct DeviceReader<'s, 'h> {
-    snapshot: &'s Snapshot<'h>,
+pub(super) struct DeviceReader<'f> {
+    file: &'f str,
     device: u64,
-    events: &'h [Value],
+    fields: Fields<9>,
+    /// Events so far.
+    events: u64,
     lives: Lives,
     held: Held,
-    stacks: Stacks<'h>,
-    annotations: Annotations<'h>,
-    failures: Vec<OutOfMemory>,
+    stacks: Stacks,
+    /// Categories that buffers say of themselves.
+    said: FxHashMap<Value, Option<Arc<str>>>,
+    failures: Vec<(OutOfMemory, Option<u32>)>,
     unknown: u64,
 }
 
-impl<'s, 'h> DeviceReader<'s, 'h> {
-    pub(super) fn new(snapshot: &'s Snapshot<'h>, device: u64) -> Result<Self, FormatError> {
-        let history = usize::try_from(device).ok().and_then(|device| snapshot.histories.get(device));
-        let events = match history {
-            None => &[][..],
-            Some(&history) => snapshot.heap.items(history).ok_or_else(|| {
-                let type_name = history.type_name();
-                let reason = format!("device_traces[{device}] is a value of type {type_name}, not a list");
-                FormatError::at_byte(snapshot.file, 0, reason)
-            })?,
-        };
-        Ok(Self {
-            snapshot,
+impl<'f> DeviceReader<'f> {
+    pub(super) fn new(file: &'f str, heap: &mut Heap, device: u64) -> Self {
+        Self {
+            file,
             device,
-            events,
+            fields: Fields::new(heap, EVENT),
+            events: 0,
             lives: Lives::default(),
             held: Held::default(),
-            stacks: Stacks::new(snapshot.heap),
-            annotations: Annotations::new(snapshot.heap, snapshot.annotations, device),
+            stacks: Stacks::new(heap),
+            said: FxHashMap::default(),
             failures: Vec::new(),
             unknown: 0,
+        }
+    }
+
+    /// Events so far.
+    #[cfg(test)]
+    pub(super) const fn count(&self) -> u64 {
+        self.events
+    }
+
+    /// Takes the next events of the history.
+    pub(super) fn events(&mut self, heap: &mut Heap, events: &[Value]) -> Result<(), FormatError> {
+        for &event in events {
+            let Some(record) = self.fields.take(heap, event) else {
+                let place = format!("device_traces[{}][{}]", self.device, self.events);
+                return Err(no_dict(self.file, heap, &place, event));
+            };
+            self.events += 1;
+            self.event(heap, self.events, &record)?;
+        }
+        Ok(())
+    }
+
+    /// What the history and the final blocks say.
+    pub(super) fn finish(
+        mut self,
+        heap: &mut Heap,
+        snapshot: &Snapshot,
+        marks: &mut Marks,
+        options: &ReadOptions,
+    ) -> Result<(Option<Device>, Vec<Dropped>), FormatError> {
+        let end = self.events + 1;
+        self.final_blocks(heap, snapshot, end)?;
+        let mut annotations = Annotations::new(heap, marks, snapshot.annotations, self.device);
+        self.lives.name(|life| annotations.at(life.time));
+        Ok(self.device(snapshot, end, options))
+    }
+
+    /// What a buffer is for, where its event says so.
+    fn said(&mut self, heap: &Heap, texts: [Option<Value>; 2]) -> Option<Arc<str>> {
+        texts.into_iter().flatten().find_map(|value| {
+            let text = heap.text(value)?;
+            let clipped = || Some(clip(text)).filter(|text| !text.is_empty()).map(Arc::from);
+            self.said.entry(value).or_insert_with(clipped).clone()
         })
     }
 
-    pub(super) fn read(
-        mut self,
-        options: &ReadOptions,
-    ) -> Result<(Option<Device>, Vec<Dropped>), FormatError> {
-        let mut fields = Fields::new(self.snapshot.heap, EVENT);
-        for (number, &value) in self.events.iter().enumerate() {
-            let Some(record) = fields.of(self.snapshot.heap, value) else {
-                return Err(self
-                    .snapshot
-                    .no_dict(&format!("device_traces[{}][{number}]", self.device), value));
-            };
-            self.event(number as u64 + 1, &record)?;
-        }
-        let end = self.events.len() as u64 + 1;
-        self.final_blocks(end)?;
-        Ok(self.device(end, options))
-    }
-
     /// The event of a step.
-    fn event(&mut self, step: u64, record: &Record<9>) -> Result<(), FormatError> {
+    fn event(&mut self, heap: &Heap, step: u64, record: &Record<9>) -> Result<(), FormatError> {
         let [action, address, size, stream, frames, metadata, time, device_free, category] = record.values;
-        let snapshot = self.snapshot;
-        let action = action.and_then(|action| snapshot.heap.text(action)).unwrap_or("");
+        let action = action.and_then(|action| heap.text(action)).unwrap_or("");
         let device = self.device;
         let place = || format!("device_traces[{device}][{}] ({})", step - 1, clip(action));
-        let numbers = Numbers { snapshot, byte: record.byte, place: &place };
+        let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
         let size = || numbers.needed(size, "size");
         let stream = || numbers.or_zero(stream, "stream");
         let address = || numbers.needed(address, "addr");
         match action {
             "alloc" => {
-                let stack = self.stacks.of(frames);
-                let named = [metadata, category].into_iter().flatten();
-                let said =
-                    named.filter_map(|text| snapshot.heap.text(text)).map(clip).find(|text| !text.is_empty());
-                let time = time.and_then(|time| snapshot.heap.whole(time)).unwrap_or(0);
+                let category = self.said(heap, [metadata, category]);
                 self.lives.alloc(Life {
                     start: step,
                     size: size()?,
                     address: address()?,
                     stream: stream()?,
-                    category: said.map(Arc::from).or_else(|| self.annotations.at(time)),
-                    stack,
+                    time: time.and_then(|time| heap.whole(time)).unwrap_or(0),
+                    category,
+                    stack: self.stacks.of(heap, frames),
                     ..Life::default()
                 });
             }
@@ -117,11 +137,10 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 }
             }
             "oom" => {
-                let stack = self.stacks.of(frames);
                 let device_free =
                     device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
-                let stack = self.stacks.frames_of(stack);
-                self.failures.push(OutOfMemory { step, size: size()?, device_free, stack });
+                let failure = OutOfMemory { step, size: size()?, device_free, stack: Vec::new() };
+                self.failures.push((failure, self.stacks.of(heap, frames)));
             }
             "snapshot" => {}
             "" => return Err(numbers.error("has no `action`")),
@@ -131,9 +150,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
     }
 
     /// Blocks in use at the end.
-    fn final_blocks(&mut self, end: u64) -> Result<(), FormatError> {
-        let snapshot = self.snapshot;
-        let heap = snapshot.heap;
+    fn final_blocks(&mut self, heap: &mut Heap, snapshot: &Snapshot, end: u64) -> Result<(), FormatError> {
         let names = ["address", "size", "requested_size", "state", "frames"];
         let mut fields = Fields::new(heap, names);
         for (number, segment) in snapshot.segments.iter().enumerate() {
@@ -141,14 +158,14 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 continue;
             }
             let mut next = segment.piece.address;
-            let blocks = heap.items(segment.blocks).unwrap_or_default();
+            let blocks = heap.items(segment.blocks).unwrap_or_default().to_vec();
             for (index, &block) in blocks.iter().enumerate() {
                 let place = || format!("segments[{number}].blocks[{index}]");
-                let Some(record) = fields.of(heap, block) else {
-                    return Err(snapshot.no_dict(&place(), block));
+                let Some(record) = fields.take(heap, block) else {
+                    return Err(no_dict(self.file, heap, &place(), block));
                 };
                 let [address, size, requested, state, frames] = record.values;
-                let numbers = Numbers { snapshot, byte: record.byte, place: &place };
+                let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
                 let size = numbers.needed(size, "size")?;
                 // Old files have no addresses: blocks follow each other.
                 let address = address.map_or(Ok(next), |address| numbers.needed(Some(address), "address"))?;
@@ -158,7 +175,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 if state != "inactive" {
                     let requested =
                         requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
-                    let stack = self.stacks.of(frames);
+                    let stack = self.stacks.of(heap, frames);
                     let (stream, size) = (segment.piece.stream, requested);
                     self.lives.in_use(Life { end, size, address, stream, stack, ..Life::default() });
                 }
@@ -166,16 +183,16 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             let last = segment.piece.address.checked_add(segment.piece.size);
             if last.is_none_or(|last| next > last) {
                 let reason = format!("segments[{number}]: its blocks are longer than its total_size");
-                return Err(FormatError::at_byte(snapshot.file, segment.byte, reason));
+                return Err(FormatError::at_byte(self.file, segment.byte, reason));
             }
         }
         Ok(())
     }
 
-    fn device(self, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
-        let mine = self.snapshot.segments.iter().filter(|segment| segment.device == self.device);
+    fn device(self, snapshot: &Snapshot, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
+        let mine = snapshot.segments.iter().filter(|segment| segment.device == self.device);
         let last: Vec<Piece> = mine.map(|segment| segment.piece).collect();
-        let (mut lives, mut dropped) = self.lives.finish(end, self.events.len() as u64, !last.is_empty());
+        let (mut lives, mut dropped) = self.lives.finish(end, self.events, !last.is_empty());
         let mut segments = self.held.finish(&last, end);
         if self.unknown > 0 {
             dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
@@ -187,7 +204,13 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             segments.retain(|segment| segment.stream == stream);
         }
         sort(&mut lives);
-        let (stacks, failures) = (self.stacks.finish(), self.failures);
+        let stacks = self.stacks.finish();
+        let without = self.failures.len().saturating_sub(MOST_STACKS);
+        let failures = self.failures.into_iter().enumerate().map(|(number, (failure, stack))| {
+            let stack = if number < without { Vec::new() } else { stacks.texts(stack) };
+            OutOfMemory { stack, ..failure }
+        });
+        let failures = failures.collect();
         let device = Device { name, lives, segments, stacks, failures };
         ((!device.lives.is_empty()).then_some(device), dropped)
     }

@@ -21,6 +21,7 @@ use super::{Life, sort, trace};
 pub(in super::super) const READER: Reader = Reader {
     key: "torch-profiler",
     title: "a Chrome trace of PyTorch's profiler with memory events (torch.profiler, profile_memory=True)",
+    endings: &[],
     looks_like,
     read,
 };
