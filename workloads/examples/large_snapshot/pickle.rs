@@ -8,6 +8,8 @@ const LIVE: u64 = 2000;
 /// Call stacks of the loop, and frames that they are made of.
 const STACKS: u64 = 225;
 const FRAMES: u64 = 85;
+/// Blocks of the one segment that is held at the end: so many that what follows has high numbers in the memo.
+const BLOCKS: u64 = 300;
 /// Entries that a pickler puts into a list at once.
 const BATCH: u64 = 1000;
 
@@ -41,11 +43,37 @@ impl LargeSnapshot {
         snapshot.open(b'}');
         snapshot.buffer.push(b'(');
         snapshot.text("segments");
-        snapshot.open(b']');
+        snapshot.segments();
         snapshot.text("device_traces");
         snapshot.open(b']');
         snapshot.open(b']');
         snapshot
+    }
+
+    /// One segment, with blocks that nothing frees.
+    fn segments(&mut self) {
+        self.open(b']');
+        self.open(b'}');
+        self.buffer.push(b'(');
+        for (key, value) in [("address", 1 << 46), ("total_size", BLOCKS << 20)] {
+            self.text(key);
+            self.whole(value);
+        }
+        self.text("blocks");
+        self.open(b']');
+        self.buffer.push(b'(');
+        for block in 0..BLOCKS {
+            self.open(b'}');
+            self.buffer.push(b'(');
+            for (key, value) in [("address", 1 << 46 | block << 20), ("size", 1 << 20)] {
+                self.text(key);
+                self.whole(value);
+            }
+            self.text("state");
+            self.text("active_allocated");
+            self.buffer.push(b'u');
+        }
+        self.buffer.extend(b"eua");
     }
 
     /// An empty container, which the memo gets.

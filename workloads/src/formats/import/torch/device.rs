@@ -235,14 +235,18 @@ impl Device {
             ("device", name.clone()),
         ];
         metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let trace = trace(file, options, &metadata, &lives, |stack| stacks.op(stack))?;
         let blocks = |size: u64| size.checked_next_multiple_of(BLOCK).unwrap_or(size);
+        let placement = lives.iter().map(|life| Some(life.address)).collect();
+        let taken = lives.iter().map(|life| blocks(life.size)).collect();
+        let stack_of = lives.iter().map(|life| life.stack).collect();
+        let streams = lives.iter().map(|life| life.stream).collect();
+        let trace = trace(file, options, &metadata, lives, |stack| stacks.op(stack))?;
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
-            placement: lives.iter().map(|life| Some(life.address)).collect(),
-            taken: lives.iter().map(|life| blocks(life.size)).collect(),
-            stack_of: lives.iter().map(|life| life.stack).collect(),
-            streams: lives.iter().map(|life| life.stream).collect(),
+            placement,
+            taken,
+            stack_of,
+            streams,
             frames: stacks.frames,
             stacks: stacks.all,
             segments,

@@ -42,12 +42,13 @@ fn trace(
     file: &str,
     options: &ReadOptions,
     metadata: &[(&str, String)],
-    lives: &[Life],
+    lives: Vec<Life>,
     op: impl Fn(u32) -> Option<String>,
 ) -> Result<Trace, FormatError> {
     let mut draft = Draft::new(file, options);
     metadata.iter().for_each(|(key, value)| draft.meta(key, value.clone()));
     let mut before = 0;
+    draft.reserve(lives.len());
     for life in lives {
         let name = if life.start == 0 {
             before += 1;

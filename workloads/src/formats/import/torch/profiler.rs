@@ -224,11 +224,12 @@ fn device(
         ("device", name.clone()),
     ];
     metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-    let trace = trace(file, options, &metadata, &lives, |op| names.get(op as usize).cloned())?;
+    let placement = lives.iter().map(|life| Some(life.address)).collect();
+    let trace = trace(file, options, &metadata, lives, |op| names.get(op as usize).cloned())?;
     let framework = Framework {
         allocated_peak: most(|event| event.allocated).map(Bytes::new),
         reserved_peak: reserved.map(Bytes::new),
-        placement: lives.iter().map(|life| Some(life.address)).collect(),
+        placement,
         ..Framework::new("PyTorch")
     };
     Ok((Some(Part { name, trace, framework: Some(framework) }), dropped))
