@@ -1,5 +1,5 @@
 //! How much memory a long snapshot of PyTorch takes to read: `large_snapshot EVENTS`, or `large_snapshot EVENTS FILE`
-//! to write it to a file. The snapshot is made while it is read, so that it takes no room itself.
+//! to write it to a file. The snapshot is generated while it is read, so it takes no memory itself.
 
 #![allow(clippy::cast_precision_loss, clippy::print_stdout, reason = "it prints figures")]
 

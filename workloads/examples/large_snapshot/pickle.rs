@@ -1,4 +1,4 @@
-//! A snapshot of PyTorch's allocator as long as one likes, written while it is read: the pickle that
+//! A generated snapshot of PyTorch's allocator of any length, written while it is read: the pickle that
 //! `torch.cuda.memory._dump_snapshot` makes of a training loop that allocates and frees 2000 buffers.
 
 use std::io::{self, Read};
@@ -8,12 +8,12 @@ const LIVE: u64 = 2000;
 /// Call stacks of the loop, and frames that they are made of.
 const STACKS: u64 = 225;
 const FRAMES: u64 = 85;
-/// Blocks of the one segment that is held at the end: so many that what follows has high numbers in the memo.
+/// Blocks of the segment that is held at the end. They push the later memo entries past 255, as in real snapshots.
 const BLOCKS: u64 = 300;
 /// Entries that a pickler puts into a list at once.
 const BATCH: u64 = 1000;
 
-/// A snapshot with so many events.
+/// A snapshot with a given number of events.
 pub(crate) struct LargeSnapshot {
     events: u64,
     written: u64,
@@ -27,7 +27,7 @@ pub(crate) struct LargeSnapshot {
 }
 
 impl LargeSnapshot {
-    /// With so many events, of which each third is an allocation.
+    /// A snapshot with `events` events; a third of them are allocations.
     #[must_use]
     pub(crate) fn new(events: u64) -> Self {
         let mut snapshot = Self {

@@ -269,7 +269,7 @@ fn a_history_is_the_same_whether_it_is_read_while_it_comes_or_later() {
     let mut bytes = Vec::new();
     large::LargeSnapshot::new(5_000).read_to_end(&mut bytes).expect("it cannot fail");
     let streamed = read(&bytes).expect("valid");
-    // The list of lists is first the value of another key, where nobody watches.
+    // The list of lists is first the value of another key, which is not watched.
     let key = b"device_traces";
     let at = bytes.windows(key.len()).position(|window| window == key).expect("there");
     bytes[at..at + key.len()].copy_from_slice(b"other_traces_");

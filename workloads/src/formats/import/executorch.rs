@@ -165,7 +165,8 @@ impl Method {
                 let name = usize::try_from(number).ok().and_then(|number| names.get(number)).cloned();
                 name.ok_or_else(|| Broken::new(call.at(), format!("there is no {what} {number}")))
             };
-            let op = match instruction.u8(0)? {
+            let kind = instruction.u8(0)?;
+            let op = match kind {
                 1 => named(operators, "operator")?,
                 2 => {
                     self.delegate_calls += 1;
@@ -174,14 +175,14 @@ impl Method {
                 3 => "move".to_owned(),
                 4 => "jump".to_owned(),
                 5 => "free".to_owned(),
-                kind => return Err(Broken::new(instruction.at(), format!("an instruction of kind {kind}"))),
+                _ => return Err(Broken::new(instruction.at(), format!("an instruction of kind {kind}"))),
             };
             spent.take(op.len(), call.at())?;
-            let args = match op.as_str() {
-                // A free says that a tensor was needed before it.
-                "free" => Vec::new(),
-                "jump" => vec![self.number(call, 0)?],
-                "move" => vec![self.number(call, 0)?, self.number(call, 1)?],
+            let args = match kind {
+                3 => vec![self.number(call, 0)?, self.number(call, 1)?],
+                4 => vec![self.number(call, 0)?],
+                // A free reads nothing: what it frees was read before.
+                5 => Vec::new(),
                 _ => self.numbers(call, 1, spent)?,
             };
             if op == VIEW
@@ -194,7 +195,7 @@ impl Method {
             for value in args {
                 self.mention(value, step, spent, call.at())?;
             }
-            if instruction.u8(0)? == 4 {
+            if kind == 4 {
                 spent.take(self.lives.len(), call.at())?;
                 self.jump(first + u64::from(call.u32(1)?), step);
             }

@@ -34,7 +34,7 @@ pub struct Reader {
     pub key: &'static str,
     /// What it is, a line.
     pub title: &'static str,
-    /// What the names of its files end with; a file that is called so and does not look like it is a damaged one.
+    /// The endings of its files' names. A file with such a name whose content is not recognised is a damaged one.
     pub endings: &'static [&'static str],
     /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
     pub looks_like: fn(&[u8]) -> bool,
@@ -62,8 +62,8 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
     READERS.into_iter().find(|reader| reader.key == key)
 }
 
-/// The format of a file of this name that begins with these bytes; `None` if it is none of [`READERS`]. The name counts
-/// where the content says nothing.
+/// The format of a file of this name that begins with these bytes; `None` if no reader of
+/// [`READERS`] knows it. The name counts only if the content is not recognised.
 #[must_use]
 pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
     let name = file.strip_suffix(".zst").unwrap_or(file);

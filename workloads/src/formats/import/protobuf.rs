@@ -30,8 +30,8 @@ pub(super) trait Known: Message + Default {
     const LAYOUT: &'static Layout;
 }
 
-/// Decoded, a message may take so many times the bytes of its file, and [`SMALL`] more. The names and shapes of a model
-/// take a few times their bytes, and weights are not decoded.
+/// A decoded message may take `TIMES` the bytes of its file and [`SMALL`] more. The names and shapes of a model take a few
+/// times their bytes, and weights are not decoded.
 const TIMES: usize = 8;
 /// Bytes that every file may take.
 const SMALL: usize = 64 << 20;

@@ -107,7 +107,7 @@ impl<'g> Lives<'g> {
         Ok(lives)
     }
 
-    /// Notes which inputs of a node its output may be written over, should they end there.
+    /// Notes the inputs that the output of a node may overwrite if they end there.
     fn permit(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
         let value = |name: &str| shapes.values.get(name);
         let Some(made) = value(output) else { return };
@@ -345,7 +345,7 @@ mod tests {
                 node("Add", &["b", "bias"], &["c"]),
                 node("Softmax", &["c"], &["d"]),
                 node("Reshape", &["d"], &["e"]),
-                // One buffer, of which one half is repeated.
+                // Two values in one buffer, both repeated.
                 node("Add", &["d", "e"], &["f"]),
                 node("Cast", &["f"], &["half"]),
                 node("Identity", &["half"], &["y"]),

@@ -1,16 +1,16 @@
-//! Gives the room of values that nothing refers to any more back, while a pickle is read.
+//! Frees values that nothing refers to any more, while a pickle is read.
 //!
 //! What was there at the last time is *old* and stays where it is; what came since is *young*. Of the young, what the
-//! stack and the memo reach moves down to the end of the old, and lists of equal entries share them. Where an old list or
-//! dict changes it ends: from then on nothing is given back. No recording does that before its end.
+//! stack and the memo reach moves down to the end of the old, and lists of equal entries share them. If an old list or
+//! dict changes, nothing is freed from then on. Recordings do that only at their end.
 
 use rustc_hash::FxHashMap;
 
 use super::heap::{Dict, Heap, Kind, Span, Value, hash};
 use super::memo::Memo;
 
-/// Entries that must have come before it is worth looking for what is left. Few in debug builds, so that small files
-/// of tests come this way too.
+/// Young entries of the slab that make a compaction worthwhile. There are few in debug builds, so that the small files of
+/// tests are compacted too.
 const YOUNG: usize = if cfg!(debug_assertions) { 16 } else { 1 << 16 };
 
 /// What is known of old and young.
@@ -63,8 +63,8 @@ struct Move {
 }
 
 impl Heap {
-    /// Gives room back if that is worth it. `stack`, `more` and the memo are all who refer to values; their values get
-    /// new numbers.
+    /// Compacts the heap if that is worthwhile. All references to values are in `stack`, `more` and the memo; they are
+    /// updated.
     pub(super) fn compact(&mut self, stack: &mut [Value], more: &mut [(Value, usize)], memo: &mut Memo) {
         let old = self.survey.old;
         if self.survey.is_off || self.slab.len() - old.slab < YOUNG + stack.len() {

@@ -35,7 +35,7 @@ impl<const N: usize> Fields<N> {
         Some(Record { byte, values })
     }
 
-    /// The same of a dict that nobody reads again: where it comes once more, it is none.
+    /// The same for a dict that is read only once: a later call for it returns `None`.
     pub(in super::super) fn take(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
         let record = self.of(heap, dict)?;
         heap.take(dict);

@@ -385,7 +385,7 @@ impl Heap {
             + size_of_val(&*self.ends)
     }
 
-    /// Takes a dict out: whoever refers to it from now on finds nothing.
+    /// Takes a dict out: later references to it find nothing.
     pub(super) fn take(&mut self, dict: Value) {
         if dict.is_dict() {
             self.dicts[dict.index()].shape = TAKEN;

@@ -13,7 +13,7 @@ const HIGHEST: u8 = 5;
 /// More bytes than any input has: a length beyond is a lie that needs no reading.
 const LONGEST: u64 = 1 << 62;
 
-/// Takes the entries of lists while they are read: of each list in the list that is the value of a key of the pickle's dict.
+/// Takes the entries of lists while they are read. The lists lie in the list that the pickle's dict has for a key.
 pub(in super::super) trait Watch {
     /// The key.
     fn key(&self) -> &str;
@@ -75,7 +75,7 @@ pub(in super::super) fn load(
 enum Trouble {
     /// The opcode makes no sense.
     Wrong(String),
-    /// Whoever watches does not take an entry.
+    /// The watcher refused an entry.
     Refused(FormatError),
     Read(io::Error),
 }
@@ -296,7 +296,7 @@ impl<R: Read, W: Watch> Machine<'_, R, W> {
         is_watched.then(|| outer.len() + at - lists - 1)
     }
 
-    /// Gives the entries from a place of the stack on to whoever watches.
+    /// Gives the stack's entries from `from` on to the watcher.
     fn hand_over(&mut self, number: usize, from: usize) -> Result<(), Trouble> {
         let list = self.stack[from - 1];
         match self.watched.iter().find(|(known, at)| *known == list || *at == number) {

@@ -6,7 +6,7 @@
 //! give the memory back, and a circle is only a list that has its own number.
 //!
 //! A stream is read once. Memory grows with what was read, never with a length that the file only claims. The entries of
-//! long lists can be [watched](Watch): whoever takes them as they come keeps them from being held.
+//! long lists can be [watched](Watch): the watcher takes them as they come, and the heap does not keep them.
 //!
 //! # References
 //!

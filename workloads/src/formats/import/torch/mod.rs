@@ -27,7 +27,7 @@ struct Life {
     size: u64,
     address: u64,
     stream: u64,
-    /// When it was made, in microseconds; 0 where that is not known.
+    /// When it was made, in microseconds; 0 if that is not known.
     time: u64,
     category: Option<Arc<str>>,
     /// The call stack or the operation that made it, by number.

@@ -50,8 +50,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     Ok(imported)
 }
 
-/// Reads the histories of devices while the pickle is read: most of a snapshot is events, and no other part refers to
-/// them.
+/// Reads the histories of devices while the pickle is read. Most of a snapshot is events, and nothing refers to them.
 struct Histories<'f> {
     file: &'f str,
     devices: Vec<DeviceReader<'f>>,
@@ -216,8 +215,8 @@ fn read_segments(file: &str, heap: &mut Heap, values: &[Value]) -> Result<Vec<Fi
     Ok(segments)
 }
 
-/// That an entry is no dict, or one that was read already: an event, a segment and a block are there once, or a small
-/// file would be a long recording.
+/// The error for an entry that is not a dict, or that was read already. Events, segments and blocks must be dicts of their
+/// own: otherwise a small file could stand for a recording of any length.
 pub(super) fn no_dict(file: &str, heap: &Heap, place: &str, value: Value) -> FormatError {
     match heap.is_taken(value) {
         true => {
