@@ -35,7 +35,7 @@ impl LargeSnapshot {
             written: 0,
             memo: 0,
             texts: Vec::new(),
-            frames: vec![None; FRAMES as usize],
+            frames: (0..FRAMES).map(|_| None).collect(),
             buffer: b"\x80\x04".to_vec(),
             read: 0,
             is_done: false,

@@ -140,10 +140,9 @@ impl Move {
     /// Numbers what is needed, in the order in which it came.
     fn number(&mut self) {
         for (places, first) in [(&mut self.spans, self.old.spans), (&mut self.dicts, self.old.dicts)] {
-            let mut next = u32::try_from(first).expect("there are fewer than 2^29");
-            for place in places.iter_mut().flatten() {
-                *place = next;
-                next += 1;
+            let first = u32::try_from(first).expect("there are fewer than 2^29");
+            for (place, number) in places.iter_mut().flatten().zip(first..) {
+                *place = number;
             }
         }
     }

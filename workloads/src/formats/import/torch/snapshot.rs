@@ -168,7 +168,7 @@ impl Snapshot {
 
     /// One more than the highest device.
     fn devices(&self) -> usize {
-        let named = self.segments.iter().map(|segment| segment.device as usize + 1);
+        let named = self.segments.iter().filter_map(|segment| usize::try_from(segment.device + 1).ok());
         named.max().unwrap_or(0).max(self.histories.len())
     }
 
