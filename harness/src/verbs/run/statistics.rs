@@ -244,7 +244,9 @@ impl Total {
         let time = seconds(self.count("nanoseconds"));
         if !self.plans.is_empty() {
             let saved = format::bytes(self.bytes_saved());
-            text += &format!("memory saved by reuse: {saved}, the sizes of all planned requests less the heights\n");
+            text += &format!(
+                "memory saved by reuse: {saved}, the sizes of all planned requests less the heights\n"
+            );
         }
         text += &format!("page faults saved, about: {}\n", self.faults_saved());
         text += &format!("in the allocator, by samples: {time}\n");
@@ -282,7 +284,8 @@ fn plan_table(plans: &[Plan]) -> String {
 fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
     let mut groups: Vec<(u64, Plan)> = Vec::new();
     for plan in plans {
-        let figures = |plan: &Plan| (plan.requests, plan.planned, plan.bytes, plan.height, plan.load, plan.bound);
+        let figures =
+            |plan: &Plan| (plan.requests, plan.planned, plan.bytes, plan.height, plan.load, plan.bound);
         match groups.iter_mut().find(|(_, of)| figures(of) == figures(plan)) {
             Some((count, of)) => {
                 *count += 1;
