@@ -96,9 +96,8 @@ fn first_fit(run: &mut Run<'_>, order: &[BufferId]) -> Result<Vec<Offset>, Halt>
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let buffers = [(0, 4, 5), (1, 4, 6), (5, 8, 7), (2, 6, 6)].map(|(start, end, size)| {
-        LiveRange::new(start, end).map(|live| Buffer::new(Bytes::new(size), live))
-    });
+    let buffers = [(0, 4, 5), (1, 4, 6), (5, 8, 7), (2, 6, 6)]
+        .map(|(start, end, size)| LiveRange::new(start, end).map(|live| Buffer::new(Bytes::new(size), live)));
     let instance = Instance::from_buffers(buffers.into_iter().collect::<Result<_, _>>()?)?;
     let by_size = planlab_solvers::planner("first-fit/size").ok_or("first-fit/size is always there")?;
     for planner in [&by_size as &dyn Planner, &SqueakyWheel] {
