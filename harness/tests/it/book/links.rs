@@ -24,7 +24,7 @@ fn reason(root: &Path, pages: &[Page], page: &Page, link: &str) -> Option<&'stat
     let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
     let folder = Path::new(&page.name).parent().unwrap_or(Path::new(""));
     let target = if path.is_empty() { PathBuf::from(&page.name) } else { plain(&folder.join(path))? };
-    if !root.join(&target).exists() {
+    if !path.is_empty() && !root.join(&target).exists() {
         return Some("there is no such file");
     }
     let linked = pages.iter().find(|page| Path::new(&page.name) == target);
