@@ -11,7 +11,7 @@ use squeaky_wheel::SqueakyWheel;
 
 /// Whether an instance is small and asks and permits nothing that only `first-fit/size` knows.
 fn is_plain(instance: &Instance) -> bool {
-    let is_accepted = SqueakyWheel.descriptor().refuses(instance).is_none();
+    let is_accepted = SqueakyWheel.descriptor().honours.refuses(instance).is_none();
     let has_pauses = instance.buffers().iter().any(|buffer| !buffer.pauses.is_empty());
     instance.len() <= 200 && is_accepted && !has_pauses && instance.in_place().is_empty()
 }
