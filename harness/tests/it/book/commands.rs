@@ -99,7 +99,7 @@ pub(super) fn failures(page: &Page, lists: &Lists) -> Vec<String> {
         let place = format!("{}:{}", page.name, block.line);
         match (block.language(), block.file()) {
             ("sh", _) => match run_block(folder.path(), &block, lists) {
-                Ok(output) => printed = Some(output),
+                Ok(output) => printed = output,
                 Err(reason) => failures.push(format!("{place}: {reason}")),
             },
             ("text", _) => {
@@ -116,9 +116,9 @@ pub(super) fn failures(page: &Page, lists: &Lists) -> Vec<String> {
     failures
 }
 
-/// Runs the lines of a block; returns what they print, without stderr.
-fn run_block(folder: &Path, block: &Block, lists: &Lists) -> Result<String, String> {
-    let mut output = String::new();
+/// Runs the lines of a block; returns what they print, without stderr. `None` if no line is run.
+fn run_block(folder: &Path, block: &Block, lists: &Lists) -> Result<Option<String>, String> {
+    let mut output = None;
     for line in block.text.replace("\\\n", " ").lines() {
         let (command, comment) = line.split_once("  #").unwrap_or((line, ""));
         let is_run: Result<Vec<bool>, String> =
@@ -126,7 +126,7 @@ fn run_block(folder: &Path, block: &Block, lists: &Lists) -> Result<String, Stri
         if is_run?.iter().all(|&is_run| is_run) && !command.trim().is_empty() {
             let code =
                 comment.split_once("exit code ").and_then(|(_, code)| code.trim().parse().ok()).unwrap_or(0);
-            output.push_str(&run_line(folder, command.trim(), code)?);
+            output.get_or_insert_with(String::new).push_str(&run_line(folder, command.trim(), code)?);
         }
     }
     Ok(output)
