@@ -4,7 +4,7 @@ use planlab_dsa::testing::{conformance, corpus};
 use planlab_dsa::{Budget, Instance, Planner, execute};
 
 #[path = "../../examples/squeaky_wheel.rs"]
-#[expect(dead_code, reason = "its main function")]
+#[expect(dead_code, unreachable_pub, reason = "it is a program of its own")]
 mod squeaky_wheel;
 
 use squeaky_wheel::SqueakyWheel;
