@@ -139,8 +139,9 @@ test-deep RUNS="20":
 hostile *ARGS: build
     scripts/hostile {{ARGS}} "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
 
-# formatting, lints, the lean build, and licences where cargo-deny is installed
+# formatting, lints, the text, the lean build, and licences if cargo-deny is installed
 check:
+    scripts/prose
     cargo fmt --all --check
     cargo fmt --manifest-path python/Cargo.toml --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings

@@ -23,7 +23,7 @@ def integers(name: str, values: ArrayLike, kind: type[_Integer]) -> NDArray[_Int
     if array.size == 0:
         return np.empty(0, dtype=kind)
     if array.dtype.kind not in "iu":
-        # As objects, since NumPy makes floats of integers of which some do not fit 63 bits.
+        # As objects, since NumPy makes floats of integers if some do not fit 63 bits.
         array = _whole(name, np.asarray(values, dtype=object))
     limits = np.iinfo(kind)
     low, high = int(array.min()), int(array.max())
@@ -52,7 +52,7 @@ def alignments(values: ArrayLike, count: int) -> NDArray[np.uint64]:
 
 
 def pins(values: ArrayLike | Iterable[int | None]) -> NDArray[np.int64]:
-    """One offset for each buffer, -1 where it has none; None stands for -1."""
+    """One offset for each buffer, -1 without a pin; None stands for -1."""
     if isinstance(values, np.ndarray) or not isinstance(values, Iterable):
         return integers("pins", np.asarray(values), np.int64)
     return integers("pins", np.array([-1 if value is None else value for value in values]), np.int64)

@@ -176,7 +176,7 @@ def read(
     alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; files only.
     pins: whether a plan is taken as a trace, its offsets as pins; files only.
     dialect: what `upper` means: "half-open", "inclusive" or "open"; files only.
-    part: which of the traces in a file, where there are several (streams, devices); files only.
+    part: which of the traces in a file, if it holds several (streams, devices); files only.
     dims: sizes of an ONNX model's dynamic dimensions, by their names; files only.
     corpus: a folder with public instances, where keys name them.
 

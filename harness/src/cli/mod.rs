@@ -38,7 +38,7 @@ use crate::shell::quantity;
 
 /// Names the file of external planners, for children and for those who do not want to name it each time.
 pub(crate) const PLANNERS: &str = "PLANLAB_PLANNERS";
-/// Tells children how much they may read of an input.
+/// The variable from which children learn how much they may read of an input, in bytes.
 pub(crate) const INPUT_LIMIT: &str = "PLANLAB_INPUT_LIMIT";
 
 /// Plans the memory of deep nets, and says what each plan is worth.
@@ -164,7 +164,7 @@ impl Verb {
         )
     }
 
-    /// Whether it ends by itself when it is interrupted, and tells what it has.
+    /// Whether it ends by itself when it is interrupted, and prints what it has.
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,

@@ -5,6 +5,7 @@ mod approximation;
 mod arrows;
 mod bad_input;
 mod baselines;
+mod book;
 mod bounds;
 mod cache;
 mod certificates;

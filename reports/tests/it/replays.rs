@@ -122,7 +122,7 @@ fn options() -> ReportOptions {
     options
 }
 
-/// A report of only these rows, in a folder `out`.
+/// Writes a report of only these rows, in a folder `out`.
 fn report(dir: &Path, rows: &[ReplayRow]) {
     append_rows(dir.join("store"), rows).expect("appends");
     let report = Report::from_store(dir.join("store"), options()).expect("reads");

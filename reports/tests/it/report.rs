@@ -37,7 +37,7 @@ struct Row<'a> {
     times: &'a [u64],
 }
 
-/// A row with a verified plan that the store keeps.
+/// Adds a row with a verified plan that the store keeps.
 fn append(store: &mut Store, row: &Row<'_>) {
     let (instance, labels) = instance();
     let digest = store.put_instance(&instance, &labels).expect("kept").to_string();

@@ -26,7 +26,7 @@ fn curated() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("records")
 }
 
-/// A store made from a folder of records: its tables as shards, its replays as the single file of earlier versions.
+/// Makes a store from a folder of records: its tables as shards, its replays as the single file of earlier versions.
 fn store_of(name: &str, store: &Path) {
     for folder in ["shards", "schedules"] {
         fs::create_dir_all(store.join(folder)).expect("makes folders");

@@ -58,7 +58,7 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
     READERS.into_iter().find(|reader| reader.key == key)
 }
 
-/// The format of a file that begins with these bytes; `None` if it is none of [`READERS`].
+/// The format of a file that begins with these bytes; `None` if no reader of [`READERS`] knows it.
 #[must_use]
 pub fn recognise(start: &[u8]) -> Option<&'static Reader> {
     READERS.into_iter().find(|reader| (reader.looks_like)(start))

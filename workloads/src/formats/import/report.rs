@@ -125,7 +125,7 @@ impl std::fmt::Display for Dropped {
 }
 
 impl Part {
-    /// The framework's own placement as a plan of the trace, its lowest place at 0; `None` where it does not place every
+    /// The framework's own placement as a plan of the trace, its lowest place at 0; `None` unless it places every
     /// buffer. Places are handed over wherever the trace permits it and the framework did so. The plan is not verified.
     #[must_use]
     pub fn own_plan(&self) -> Option<Plan> {

@@ -53,7 +53,7 @@ impl<'h> Stacks<'h> {
         }
     }
 
-    /// The number of the stack that a list of frames is; `None` if there are none.
+    /// The number of the stack that a list of frames is; `None` without frames.
     pub(super) fn of(&mut self, frames: Option<Value>) -> Option<u32> {
         let list = frames?;
         if let Some(&known) = self.known.get(&list) {

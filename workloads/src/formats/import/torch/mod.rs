@@ -64,7 +64,7 @@ fn trace(
     draft.finish()
 }
 
-/// The order of rows: by start, then by size from the largest.
+/// Sorts the rows by start, then by size from the largest.
 fn sort(lives: &mut [Life]) {
     lives.sort_by_key(|life| (life.start, Reverse(life.size), life.address));
 }
