@@ -229,12 +229,16 @@ pub fn peak(trace: &Trace) -> (u64, Vec<BufferId>) {
 /// Bytes that were reserved, and bytes that were live, at a step as the file has it.
 #[must_use]
 pub fn at(trace: &Trace, segments: &[Segment], step: u64) -> (u64, u64) {
-    let held = segments.iter().filter(|segment| (segment.steps.0..segment.steps.1).contains(&step));
     let live = (0..trace.instance.len()).filter(|&index| is_live(trace, index, step));
-    (
-        held.map(|segment| segment.size).fold(0, u64::saturating_add),
-        live.map(|index| trace.instance.buffers()[index].size.get()).fold(0, u64::saturating_add),
-    )
+    let bytes = live.map(|index| trace.instance.buffers()[index].size.get()).fold(0, u64::saturating_add);
+    (reserved_at(segments, step), bytes)
+}
+
+/// Bytes that were reserved at a step as the file has it.
+#[must_use]
+pub fn reserved_at(segments: &[Segment], step: u64) -> u64 {
+    let held = segments.iter().filter(|segment| (segment.steps.0..segment.steps.1).contains(&step));
+    held.map(|segment| segment.size).fold(0, u64::saturating_add)
 }
 
 /// The life of a buffer in the steps of the file.
