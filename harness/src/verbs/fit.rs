@@ -53,8 +53,14 @@ mod tests {
     #[test]
     fn the_largest_batch_lies_between_two_points() {
         let find = |most: u64| largest([1, 4, 16], |batch| Ok(Some(batch <= most))).expect("no failure");
-        assert_eq!([0, 1, 3, 7, 15].map(find), [Fit::None, Fit::Most(1), Fit::Most(3), Fit::Most(7), Fit::Most(15)]);
+        assert_eq!(
+            [0, 1, 3, 7, 15].map(find),
+            [Fit::None, Fit::Most(1), Fit::Most(3), Fit::Most(7), Fit::Most(15)]
+        );
         assert_eq!(find(99), Fit::All(16));
-        assert_eq!(largest([1, 4], |batch| Ok((batch < 3).then_some(true))).expect("no failure"), Fit::Unknown);
+        assert_eq!(
+            largest([1, 4], |batch| Ok((batch < 3).then_some(true))).expect("no failure"),
+            Fit::Unknown
+        );
     }
 }

@@ -117,7 +117,13 @@ fn an_explanation_adds_up() {
     // blocks, partly used segments, those of other streams, cache, that of other streams. At step 133 of the first the plan
     // needs more than is live; that is free in the cache of other streams.
     for (file, reserved, load, live, causes) in [
-        ("s.pickle", 113_246_208_i64, 60_882_560_i64, 41_341_904_i64, [2_096, 777_216, 0, 1_918_976, 0, 69_206_016]),
+        (
+            "s.pickle",
+            113_246_208_i64,
+            60_882_560_i64,
+            41_341_904_i64,
+            [2_096, 777_216, 0, 1_918_976, 0, 69_206_016],
+        ),
         (
             "late.pickle.zst",
             6_570_377_216,
@@ -295,7 +301,10 @@ fn every_failure_is_judged() {
     let all = [("oom", 0, 12 * MIB), ("oom", 0, 1 << 41), ("oom", 0, 1 << 42), ("oom", 0, 5), ("oom", 0, 6)];
     let (failed, text) = failure(&[&APART[..], &all].concat());
     assert_eq!((&failed["plan"], &failed["requested"]), (&"fits".into(), &(12 * MIB).into()));
-    assert!(text.contains("again at step 8: 2.00 TiB (2199023255552) were asked for; no plan would"), "{text}");
+    assert!(
+        text.contains("again at step 8: 2.00 TiB (2199023255552) were asked for; no plan would"),
+        "{text}"
+    );
     assert!(text.contains("and once more, which was not looked at"), "{text}");
 }
 
@@ -328,7 +337,10 @@ fn of_several_devices_the_one_that_ran_out_is_explained() {
     assert_eq!(names, ["cuda:0", "cuda:2"]);
     let (text, _) = run(folder, &["explain", "s.pickle"], 0);
     let line = text.lines().nth(1).expect("a line");
-    assert!(line.starts_with("chosen because it ran out of memory; --part explains another: cuda:0 ("), "{text}");
+    assert!(
+        line.starts_with("chosen because it ran out of memory; --part explains another: cuda:0 ("),
+        "{text}"
+    );
     snapshot(&folder.join("s.pickle"), &[&small, &large]);
     let explained = json(folder, &["explain", "s.pickle"], 0);
     assert_eq!((&explained["part"], &explained["why"]), (&"cuda:1".into(), &"it reserved most".into()));
@@ -382,7 +394,10 @@ fn the_largest_batch_that_fits_is_found() {
         (json(folder, &words, 0)["batch"].clone(), run(folder, &words, 0).0)
     };
     let (found, text) = explain("1000");
-    assert_eq!((&found["recorded"], &found["largest"], &found["height"]), (&4.into(), &30.into(), &1000.into()));
+    assert_eq!(
+        (&found["recorded"], &found["largest"], &found["height"]),
+        (&4.into(), &30.into(), &1000.into())
+    );
     assert_eq!((&found["too_large"], &found["needed"]), (&31.into(), &1030.into()));
     assert_eq!(found["kept"]["bytes"], 100, "c lives to the end, but is made late");
     assert_eq!(found["allocator"], Value::Null);

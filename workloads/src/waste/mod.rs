@@ -123,7 +123,8 @@ impl Waste {
         let step = moment(trace, &framework.segments);
         let mut regions = Regions::at(step, &framework.segments);
         let buffers = trace.instance.buffers();
-        let (mut live, mut outside, mut padding, mut rounding, mut tails) = (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
+        let (mut live, mut outside, mut padding, mut rounding, mut tails) =
+            (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
         for index in (0..buffers.len()).filter(|&index| is_live(trace, index, step)) {
             let size = buffers[index].size.get();
             let taken = framework.taken.get(index).map_or(size, |&taken| taken.max(size));
@@ -189,7 +190,8 @@ impl Waste {
         let mut counted = self.counted;
         let mut needed = height.saturating_sub(self.live);
         let mut charge = |cause: Cause, most: u64| {
-            let bytes = &mut counted[COUNTED.iter().position(|&one| one == cause).expect("it is one of them")];
+            let bytes =
+                &mut counted[COUNTED.iter().position(|&one| one == cause).expect("it is one of them")];
             let paid = needed.min(most).min(*bytes);
             *bytes -= paid;
             needed -= paid;
@@ -341,7 +343,10 @@ mod tests {
         let waste = Waste::of(&trace, &pool(segments, &[0, 1000], &[160, 48])).expect("segments");
         assert_eq!((waste.step, waste.reserved, waste.live), (3, 210, 40));
         assert_eq!(parts_of(&waste, 40), [8, 0, 2, 0, 160, 0, 0, 0, 0]);
-        assert_eq!((parts_of(&waste, 150), waste.needed_elsewhere(150)), (vec![8, 0, 2, 0, 50, 0, 0, 0, 0], 110));
+        assert_eq!(
+            (parts_of(&waste, 150), waste.needed_elsewhere(150)),
+            (vec![8, 0, 2, 0, 50, 0, 0, 0, 0], 110)
+        );
         assert_eq!(parts_of(&waste, 209), [1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!((parts_of(&waste, 211)[8], waste.needed_elsewhere(211)), (-1, 170));
         assert_eq!(parts_of(&waste, 30)[7], 10);
@@ -390,7 +395,8 @@ mod tests {
     fn no_byte_of_overlapping_segments_counts_twice() {
         let text = "id,lower,upper,size\na,1,9,100\nb,1,9,100\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let segments = vec![segment(0, 128, (0, 9), 0), segment(64, 128, (0, 9), 0), segment(70, 8, (0, 9), 0)];
+        let segments =
+            vec![segment(0, 128, (0, 9), 0), segment(64, 128, (0, 9), 0), segment(70, 8, (0, 9), 0)];
         let waste = Waste::of(&trace, &pool(segments, &[0, 0], &[100, 100])).expect("segments");
         assert_eq!((waste.reserved, waste.live, waste.outside), (192, 100, 100));
         assert_eq!(parts_of(&waste, 100), [0, 0, 28, 0, 64, 0, 0, 0, 0]);
@@ -415,10 +421,8 @@ mod tests {
     fn a_framework_that_overwrites_wastes_nothing() {
         let text = "id,lower,upper,size,may_overwrite\na,0,2,64,\nb,1,3,64,a\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let reserved = Framework {
-            reserved_peak: Some(planlab_dsa::Bytes::new(64)),
-            ..pool(Vec::new(), &[0, 0], &[])
-        };
+        let reserved =
+            Framework { reserved_peak: Some(planlab_dsa::Bytes::new(64)), ..pool(Vec::new(), &[0, 0], &[]) };
         assert_eq!(parts_of(&Waste::of(&trace, &reserved).expect("it says so"), 64), [0; 9]);
     }
 }

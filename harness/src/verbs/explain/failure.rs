@@ -1,6 +1,6 @@
 //! Requests that could not be served, and whether a plan would have had room for them.
 
-use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Pause, Step};
+use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Pause};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::import::{Framework, OutOfMemory};
 use planlab_workloads::waste;
@@ -120,12 +120,14 @@ fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
         let request = Buffer::new(Bytes::new(event.size), LiveRange::new(last, end).ok()?).with_align(align);
         buffers.push(request);
     }
-    let in_place = instance.in_place().iter().filter_map(|pair| {
-        Some(InPlace { input: number(pair.input)?, output: number(pair.output)? })
-    });
-    let apart = instance.apart().iter().filter_map(|pair| {
-        Some(KeepApart { first: number(pair.first)?, second: number(pair.second)? })
-    });
+    let in_place = instance
+        .in_place()
+        .iter()
+        .filter_map(|pair| Some(InPlace { input: number(pair.input)?, output: number(pair.output)? }));
+    let apart = instance
+        .apart()
+        .iter()
+        .filter_map(|pair| Some(KeepApart { first: number(pair.first)?, second: number(pair.second)? }));
     let builder = Instance::builder().buffers(buffers).arenas(instance.arenas().iter().cloned());
     builder.in_place(in_place).apart(apart).build().ok()
 }
@@ -133,11 +135,12 @@ fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
 /// A buffer as it is up to a step.
 fn cut(buffer: &Buffer, end: u32) -> Option<Buffer> {
     let shorter = |range: LiveRange| -> Option<LiveRange> {
-        LiveRange::new(range.start(), range.end().min(Step::new(end))).ok()
+        LiveRange::new(range.start().get(), range.end().get().min(end)).ok()
     };
-    let pauses = buffer.pauses.iter().filter_map(|pause| {
-        Some(Pause { steps: shorter(pause.steps)?, ..pause.clone() })
-    });
+    let pauses = buffer
+        .pauses
+        .iter()
+        .filter_map(|pause| Some(Pause { steps: shorter(pause.steps)?, ..pause.clone() }));
     let pauses: Vec<Pause> = pauses.collect();
     Some(Buffer { live: shorter(buffer.live)?, pauses: pauses.into(), ..buffer.clone() })
 }

@@ -115,7 +115,8 @@ impl Explained<'_> {
 
     /// The buffers of the peak by category, with their number and bytes, largest first.
     fn categories(&self) -> Vec<(Option<&str>, usize, u64)> {
-        let mut all: std::collections::BTreeMap<Option<&str>, (usize, u64)> = std::collections::BTreeMap::new();
+        let mut all: std::collections::BTreeMap<Option<&str>, (usize, u64)> =
+            std::collections::BTreeMap::new();
         for &id in &self.peak {
             let category = self.trace.labels.buffers[id.index()].category.as_deref();
             let (count, bytes) = all.entry(category).or_default();

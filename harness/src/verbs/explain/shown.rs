@@ -125,7 +125,9 @@ fn own_counts(explained: &Explained<'_>) -> Vec<String> {
             Some(more) if !framework.taken.is_empty() => {
                 format!("at most in blocks, {} more than the load{agree}", size(more))
             }
-            Some(more) => format!("at most, as {name} counts it; {} of it are not in the recording", size(more)),
+            Some(more) => {
+                format!("at most, as {name} counts it; {} of it are not in the recording", size(more))
+            }
             None => format!("at most, as {name} counts it: {} less than the load", size(load - allocated)),
         };
         lines.push(row("allocated", allocated, &remark));
@@ -169,7 +171,10 @@ fn difference(explained: &Explained<'_>) -> Vec<String> {
         (None, above) => vec![format!("the best plan is {} higher than what {name} reserved", size(above))],
         (Some(more), _) => {
             let step = waste.step;
-            vec![format!("{} are reserved that the best plan does not need; at step {step} they are", size(more))]
+            vec![format!(
+                "{} are reserved that the best plan does not need; at step {step} they are",
+                size(more)
+            )]
         }
     };
     let parts = waste.parts(height);
@@ -200,7 +205,9 @@ const fn reason(cause: Cause, has_segments: bool) -> &'static str {
         Cause::OtherStreams => "the same in segments of other streams or pools, which may not be used",
         Cause::Cached => "cache: segments that hold no buffer",
         Cause::CachedElsewhere => "cache of other streams or pools, which may not be used",
-        Cause::Unknown => "free or cached: the file says neither where buffers lie nor which segments there were",
+        Cause::Unknown => {
+            "free or cached: the file says neither where buffers lie nor which segments there were"
+        }
         Cause::InPlace => "buffers that the plan lets outputs overwrite",
         Cause::PlanAbove => "the plan is higher",
     }
@@ -213,7 +220,8 @@ fn peak(explained: &Explained<'_>, top: usize) -> Vec<String> {
         shown if shown == count => ", all of them".to_owned(),
         shown => format!(", the largest {shown}"),
     };
-    let mut lines = vec![format!("the peak of the load, step {}: {count} buffers{shown}", explained.peak_step)];
+    let mut lines =
+        vec![format!("the peak of the load, step {}: {count} buffers{shown}", explained.peak_step)];
     lines.extend(explained.peak.iter().take(top).map(|id| line(explained, *id)));
     let categories = explained.categories();
     if categories.iter().any(|(name, ..)| name.is_some()) {

@@ -30,7 +30,8 @@ const LARGE: u64 = 10 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 /// Divisions are set by intervals of sizes, which double from 1 MiB on.
 const INTERVALS: [&str; 16] = [
-    "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096", "8192", "16384", "32768",
+    "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096", "8192", "16384",
+    "32768",
 ];
 
 /// The allocator's settings, as far as the sizes of blocks depend on them.
@@ -152,7 +153,8 @@ impl Layout {
     fn block(&self, life: &Life, segments: &[Segment], rules: &Rules) -> u64 {
         let rounded = rules.rounded(life.size);
         let below = self.held.range(..=life.address).next_back().map(|(_, &index)| &segments[index]);
-        let Some(segment) = below.filter(|segment| segment.address.saturating_add(segment.size) > life.address)
+        let Some(segment) =
+            below.filter(|segment| segment.address.saturating_add(segment.size) > life.address)
         else {
             return rounded;
         };
@@ -230,7 +232,10 @@ mod tests {
     #[test]
     fn requests_are_rounded_by_the_settings() {
         let rules = Rules::default();
-        assert_eq!([0, 1, 512, 513, u64::MAX].map(|size| rules.rounded(size)), [512, 512, 512, 1024, u64::MAX]);
+        assert_eq!(
+            [0, 1, 512, 513, u64::MAX].map(|size| rules.rounded(size)),
+            [512, 512, 512, 1024, u64::MAX]
+        );
         let mut rules = Rules { divisions: [4; 16], ..Rules::default() };
         // Between 1024 and 2048, and between 4096 and 8192: quarters, but from 4 x 512 bytes on only.
         assert_eq!([1200, 4097, 4096, 8191].map(|size| rules.rounded(size)), [1536, 5120, 4096, 8192]);

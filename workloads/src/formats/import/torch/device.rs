@@ -88,7 +88,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
 
     /// The event of a step.
     fn event(&mut self, step: u64, record: &Record<10>) -> Result<(), FormatError> {
-        let [action, address, size, stream, frames, metadata, time, device_free, category, pool] = record.values;
+        let [action, address, size, stream, frames, metadata, time, device_free, category, pool] =
+            record.values;
         let snapshot = self.snapshot;
         let action = action.and_then(|action| snapshot.heap.text(action)).unwrap_or("");
         let device = self.device;
@@ -122,8 +123,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             "segment_alloc" | "segment_free" | "segment_map" | "segment_unmap" => {
                 let is_mapped = matches!(action, "segment_map" | "segment_unmap");
                 let pool = pool_of(snapshot.heap, pool);
-                let piece =
-                    Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
+                let piece = Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
                 match action {
                     "segment_alloc" | "segment_map" => self.held.take(piece, step),
                     _ => self.held.give_back(piece, step),

@@ -62,8 +62,14 @@ fn trace(
         };
         let category = life.category.as_deref().map(str::to_owned);
         let label = Label { name, category, op: life.stack.and_then(&op), ..Label::default() };
-        let raw =
-            RawBuffer { label, lower: life.start, upper: life.end, size: life.size, align, ..RawBuffer::default() };
+        let raw = RawBuffer {
+            label,
+            lower: life.start,
+            upper: life.end,
+            size: life.size,
+            align,
+            ..RawBuffer::default()
+        };
         draft.buffer(raw, ArenaId::default());
     }
     draft.finish()
