@@ -240,8 +240,17 @@ fn event(&(action, address, size): &Event) -> Pickled<'static> {
 
 /// Writes a snapshot of devices with these events.
 fn snapshot(file: &Path, devices: &[&[Event]]) {
+    snapshot_with(file, devices, Vec::new());
+}
+
+/// The same with segments as they are at the end.
+fn snapshot_with(file: &Path, devices: &[&[Event]], segments: Vec<Pickled<'_>>) {
     let history = |events: &&[Event]| Pickled::List(events.iter().map(event).collect());
-    let top = Pickled::Dict(vec![("device_traces", Pickled::List(devices.iter().map(history).collect()))]);
+    let mut top = vec![("device_traces", Pickled::List(devices.iter().map(history).collect()))];
+    if !segments.is_empty() {
+        top.push(("segments", Pickled::List(segments)));
+    }
+    let top = Pickled::Dict(top);
     let mut bytes = b"\x80\x04".to_vec();
     top.write(&mut bytes);
     bytes.push(b'.');
@@ -266,6 +275,33 @@ fn failure(events: &[Event]) -> (Value, String) {
     snapshot(&folder.path().join("oom.pickle"), &[events]);
     let explained = json(folder.path(), &["explain", "oom.pickle"], 0);
     (explained["failures"][0].clone(), run(folder.path(), &["explain", "oom.pickle"], 0).0)
+}
+
+#[test]
+fn a_count_of_pytorchs_that_is_another_is_named() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    for (active, apart) in [(6 * MIB, 0), (6 * MIB + 512, 512)] {
+        let block = vec![
+            ("size", Pickled::Whole(6 * MIB)),
+            ("requested_size", Pickled::Whole(6 * MIB)),
+            ("state", Pickled::Text("active_allocated")),
+        ];
+        let segment = vec![
+            ("address", Pickled::Whole(0)),
+            ("total_size", Pickled::Whole(16 * MIB)),
+            ("active_size", Pickled::Whole(active)),
+            ("blocks", Pickled::List(vec![Pickled::Dict(block)])),
+        ];
+        snapshot_with(&folder.join("s.pickle"), &[&APART[..2]], vec![Pickled::Dict(segment)]);
+        let explained = json(folder, &["explain", "s.pickle"], 0);
+        let counts = &explained["counts"];
+        assert_eq!((&counts[0]["framework"], &counts[0]["trace"]), (&active.into(), &(6 * MIB).into()));
+        let (text, _) = run(folder, &["explain", "s.pickle"], 0);
+        let named = text.contains(&format!("{apart} B off the recording, which has holes"));
+        let agree = text.contains("PyTorch's own counts agree, to the byte");
+        assert_eq!((named, agree), (apart > 0, apart == 0), "{text}");
+    }
 }
 
 #[test]

@@ -120,9 +120,11 @@ fn own_counts(explained: &Explained<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(allocated) = framework.allocated_peak.map(|bytes| bytes.get()) {
         let load = explained.trace.instance.load().bytes.get();
+        let is_in_blocks = !framework.taken.is_empty();
         let remark = match allocated.checked_sub(load) {
+            Some(0) if is_in_blocks => format!("at most in blocks, just the load{agree}"),
             Some(0) => format!("at most, as {name} counts it: the load, to the byte"),
-            Some(more) if !framework.taken.is_empty() => {
+            Some(more) if is_in_blocks => {
                 format!("at most in blocks, {} more than the load{agree}", size(more))
             }
             Some(more) => {
@@ -198,11 +200,11 @@ fn difference(explained: &Explained<'_>) -> Vec<String> {
 
 const fn reason(cause: Cause, has_segments: bool) -> &'static str {
     match cause {
-        Cause::Rounding => "rounding: requests take whole blocks",
+        Cause::Rounding => "rounding of requests to whole blocks, beyond what the plan rounds",
         Cause::Unsplit => "rests of blocks that were given out whole, as they were too small to split off",
         Cause::PartlyUsed if has_segments => "free space in segments that are partly used",
         Cause::PartlyUsed => "free space between the buffers",
-        Cause::OtherStreams => "the same in segments of other streams or pools, which may not be used",
+        Cause::OtherStreams => "free space in segments of other streams or pools, which may not be used",
         Cause::Cached => "cache: segments that hold no buffer",
         Cause::CachedElsewhere => "cache of other streams or pools, which may not be used",
         Cause::Unknown => {
