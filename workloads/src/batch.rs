@@ -6,7 +6,8 @@
 //!
 //! - is older than the recording;
 //! - or, if no such buffer is in it, is there from the first step, or was made before the first buffer that is freed again
-//!   (the model was built in the recording);
+//!   (the model was built in the recording); of these only those that `torch.nn` made, if there are any (the others are the
+//!   inputs of the first batch);
 //! - or was made in a step of the optimizer.
 //!
 //! What else keeps its size, such as gradients, counts as growing: at a larger batch, the trace is too large rather than too
@@ -39,14 +40,19 @@ impl<'t> Scaling<'t> {
         let has_older = (0..buffers.len()).any(is_older);
         let first = (0..buffers.len()).map(start).min();
         let first_freed = (0..buffers.len()).filter(|index| !stays(index)).map(start).min();
+        let is_by = |index: usize, package: &str| framework.stack(index).any(|frame| frame.contains(package));
+        let is_early = |index: usize| {
+            let is_before = first_freed.is_some_and(|freed| start(index) < freed);
+            stays(&index) && (Some(start(index)) == first || is_before)
+        };
+        let has_modules = (0..buffers.len()).any(|index| is_early(index) && is_by(index, "torch/nn/"));
         let is_models = |index: usize| match has_older {
             true => is_older(index),
-            false => Some(start(index)) == first || first_freed.is_some_and(|freed| start(index) < freed),
+            false => is_early(index) && (!has_modules || is_by(index, "torch/nn/")),
         };
         let is_optimizers = |index: usize| {
             let category = labels[index].category.as_deref().unwrap_or("");
-            category.starts_with("Optimizer.step")
-                || framework.stack(index).any(|frame| frame.contains("torch/optim/"))
+            category.starts_with("Optimizer.step") || is_by(index, "torch/optim/")
         };
         let keeps = |index: usize| stays(&index) && (is_models(index) || is_optimizers(index));
         Self { trace, kept: (0..buffers.len()).map(keeps).collect() }

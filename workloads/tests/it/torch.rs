@@ -1,5 +1,6 @@
 //! PyTorch's own files: the figures below were counted by a script in Python that shares nothing with the readers.
 
+use planlab_workloads::batch::Scaling;
 use planlab_workloads::formats::import::{self, Imported, Part};
 use planlab_workloads::formats::{ReadOptions, read_trace, write_trace};
 use planlab_workloads::recorded::stored_file;
@@ -62,6 +63,16 @@ fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
     assert!(framework.stacks.len() < framework.stack_of.len(), "equal stacks are one");
     let annotated = part.trace.labels.buffers.iter().filter(|label| label.category.is_some()).count();
     assert!(annotated > 0, "buffers of the optimizer have its annotation");
+}
+
+#[test]
+fn the_model_and_the_state_of_the_optimizer_keep_their_size() {
+    for file in [EARLY, LATE] {
+        let part = only_part(import_with(file, &ReadOptions::default()));
+        let scaling = Scaling::of(&part.trace, part.framework.as_ref().expect("PyTorch"));
+        // 320 parameters and statistics of ResNet-50, and a momentum for each of 161 parameters.
+        assert_eq!(scaling.kept(), (320 + 161, 102_441_032 + 102_228_128), "{file}");
+    }
 }
 
 #[test]
