@@ -10,8 +10,8 @@
 //!   inputs of the first batch);
 //! - or was made in a step of the optimizer.
 //!
-//! What else keeps its size, such as gradients, counts as growing: at a larger batch, the trace is too large rather than too
-//! small.
+//! What else keeps its size, such as gradients, counts as growing: at a larger batch the trace is too large rather than too
+//! small, at a smaller one the other way round.
 
 use std::num::NonZeroU64;
 

@@ -78,11 +78,14 @@ impl Rules {
 
     /// What the device is asked for where no free block serves a rounded request; `None` where segments grow.
     pub(super) fn asked_of_device(&self, rounded: u64) -> Option<u64> {
-        match rounded {
-            _ if self.is_expandable => None,
-            ..=SMALL => Some(SMALL_SEGMENT),
-            ..LARGE => Some(LARGE_SEGMENT),
-            _ => rounded.checked_next_multiple_of(SMALL_SEGMENT),
+        if self.is_expandable {
+            None
+        } else if rounded <= SMALL {
+            Some(SMALL_SEGMENT)
+        } else if rounded < LARGE {
+            Some(LARGE_SEGMENT)
+        } else {
+            rounded.checked_next_multiple_of(SMALL_SEGMENT)
         }
     }
 
