@@ -5,7 +5,7 @@ use planlab_workloads::formats::{
     InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
     write_trace,
 };
-use planlab_workloads::waste::Waste;
+use planlab_workloads::waste::{Cause, Waste};
 use planlab_workloads::{Dialect, ReadOptions};
 
 fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
@@ -76,8 +76,13 @@ pub(crate) fn check_import(format: &str, bytes: &[u8]) {
         let Some(framework) = part.framework else { continue };
         let load = part.trace.instance.load().bytes.get();
         if let Some(waste) = Waste::of(&part.trace, &framework) {
-            let sum: i128 = waste.parts(load).iter().map(|part| part.1).sum();
-            assert_eq!(sum, i128::from(waste.reserved) - i128::from(load));
+            let parts = waste.parts(load);
+            assert_eq!(
+                parts.iter().map(|part| part.1).sum::<i128>(),
+                i128::from(waste.reserved) - i128::from(load)
+            );
+            let is_cause = |&(cause, bytes): &(Cause, i128)| bytes >= 0 || cause == Cause::PlanAbove;
+            assert!(parts.iter().all(is_cause), "{parts:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`Catalog`] finds a workload by its key, wherever it comes from; [`formats`] reads and writes traces
 //! and plans; [`suites`] say which planners run on which workloads.
 
+pub mod batch;
 pub mod catalog;
 pub mod expected;
 pub mod external;

@@ -1,5 +1,6 @@
 //! `generate`, `import`, `export`, `explain`, `show`.
 
+use std::num::NonZeroU64;
 #[cfg(feature = "reports")]
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Args, ValueEnum};
 use planlab_workloads::formats::import::READERS;
 
 use super::common::{LimitArgs, Parts, Reading};
+use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
@@ -126,6 +128,12 @@ pub(crate) struct ExplainArgs {
     /// Show this many of the buffers that make the peak
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
+    /// The batch that was recorded: says how large a batch would fit
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<NonZeroU64>,
+    /// The memory that there is [default: where memory ran out, what was reserved and what the device had left]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
 }
 
 #[cfg(feature = "reports")]

@@ -8,6 +8,7 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+mod fit;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod model;

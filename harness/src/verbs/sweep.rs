@@ -7,6 +7,7 @@ use planlab_results::table::{Table, Value as Shown};
 use planlab_solvers::online::Entry;
 use serde_json::{Map, Value, json};
 
+use super::fit::{Fit, largest};
 use crate::bench::run::{Order, Task, open_store, run as run_cells};
 use crate::cli::{Optimizer, SweepArgs};
 use crate::inputs::network::Network;
@@ -105,19 +106,6 @@ fn columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
 
 /// Bytes by column and batch; `None` if there is no answer.
 type Known = BTreeMap<(String, u64), Option<u64>>;
-
-/// The largest batch of a column that fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
-    /// Not even the first batch fits.
-    None,
-    /// This batch fits and the next does not.
-    Most(u64),
-    /// The last batch of the range fits.
-    All(u64),
-    /// Some batch has no answer.
-    Unknown,
-}
 
 struct Sweep<'a> {
     network: &'a Network,
@@ -234,32 +222,11 @@ impl Sweep<'_> {
         columns.iter().map(|column| self.fit(column, capacity.checked_sub(kept))).collect()
     }
 
-    /// The largest batch of the range that fits, by bisection. Assumes that memory grows with the batch.
+    /// The largest batch of the range that fits.
     fn fit(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
         let Some(room) = room else { return Ok(Fit::None) };
-        let (mut low, mut high) = (None, None);
-        for batch in self.args.batch.points() {
-            match self.bytes(column, batch)? {
-                None => return Ok(Fit::Unknown),
-                Some(bytes) if bytes <= room => low = Some(batch),
-                Some(_) => {
-                    high = Some(batch);
-                    break;
-                }
-            }
-        }
-        let (Some(mut low), Some(mut high)) = (low, high) else {
-            return Ok(low.map_or(Fit::None, Fit::All));
-        };
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.bytes(column, middle)? {
-                None => return Ok(Fit::Unknown),
-                Some(bytes) if bytes <= room => low = middle,
-                Some(_) => high = middle,
-            }
-        }
-        Ok(Fit::Most(low))
+        let points = self.args.batch.points();
+        largest(points, |batch| Ok(self.bytes(column, batch)?.map(|bytes| bytes <= room)))
     }
 }
 

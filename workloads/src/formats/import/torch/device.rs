@@ -6,19 +6,27 @@ use planlab_dsa::Bytes;
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{Fields, Record, Value};
-use super::super::{Dropped, Framework, OutOfMemory, Part, Segment};
+use super::super::{Count, Dropped, Framework, OutOfMemory, Part, Segment};
 use super::annotations::Annotations;
+use super::blocks::{self, BLOCK, Rules};
 use super::frames::{NamedStacks, Stacks, clip};
 use super::lives::Lives;
-use super::segments::{Held, Piece, peak};
-use super::snapshot::{Numbers, Snapshot};
+use super::segments::{Held, Piece, most, peak};
+use super::snapshot::{FinalSegment, Numbers, Snapshot, pool_of};
 use super::{Life, sort, trace};
 
-/// PyTorch gives out memory in blocks that are multiples of this many bytes.
-const BLOCK: u64 = 512;
-
-const EVENT: [&str; 9] =
-    ["action", "addr", "size", "stream", "frames", "user_metadata", "time_us", "device_free", "category"];
+const EVENT: [&str; 10] = [
+    "action",
+    "addr",
+    "size",
+    "stream",
+    "frames",
+    "user_metadata",
+    "time_us",
+    "device_free",
+    "category",
+    "pool_id",
+];
 
 /// Reads the history and the final blocks of one device.
 pub(super) struct DeviceReader<'s, 'h> {
@@ -30,6 +38,8 @@ pub(super) struct DeviceReader<'s, 'h> {
     stacks: Stacks<'h>,
     annotations: Annotations<'h>,
     failures: Vec<OutOfMemory>,
+    /// Step and bytes of the last event of a snapshot being made.
+    counted: Option<(u64, u64)>,
     unknown: u64,
 }
 
@@ -53,6 +63,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             stacks: Stacks::new(snapshot.heap),
             annotations: Annotations::new(snapshot.heap, snapshot.annotations, device),
             failures: Vec::new(),
+            counted: None,
             unknown: 0,
         })
     }
@@ -76,8 +87,9 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
     }
 
     /// The event of a step.
-    fn event(&mut self, step: u64, record: &Record<9>) -> Result<(), FormatError> {
-        let [action, address, size, stream, frames, metadata, time, device_free, category] = record.values;
+    fn event(&mut self, step: u64, record: &Record<10>) -> Result<(), FormatError> {
+        let [action, address, size, stream, frames, metadata, time, device_free, category, pool] =
+            record.values;
         let snapshot = self.snapshot;
         let action = action.and_then(|action| snapshot.heap.text(action)).unwrap_or("");
         let device = self.device;
@@ -110,7 +122,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             }
             "segment_alloc" | "segment_free" | "segment_map" | "segment_unmap" => {
                 let is_mapped = matches!(action, "segment_map" | "segment_unmap");
-                let piece = Piece { address: address()?, size: size()?, stream: stream()?, is_mapped };
+                let pool = pool_of(snapshot.heap, pool);
+                let piece = Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
                 match action {
                     "segment_alloc" | "segment_map" => self.held.take(piece, step),
                     _ => self.held.give_back(piece, step),
@@ -120,10 +133,12 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 let stack = self.stacks.of(frames);
                 let device_free =
                     device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
-                let stack = self.stacks.frames_of(stack);
-                self.failures.push(OutOfMemory { step, size: size()?, device_free, stack });
+                let (size, stream, stack) = (size()?, stream()?, self.stacks.frames_of(stack));
+                let asked_of_device = snapshot.rules.asked_of_device(size);
+                let failure = OutOfMemory { step, size, asked_of_device, device_free, stream, stack };
+                self.failures.push(failure);
             }
-            "snapshot" => {}
+            "snapshot" => self.counted = Some((step, size()?)),
             "" => return Err(numbers.error("has no `action`")),
             _ => self.unknown += 1,
         }
@@ -159,8 +174,8 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                     let requested =
                         requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
                     let stack = self.stacks.of(frames);
-                    let (stream, size) = (segment.piece.stream, requested);
-                    self.lives.in_use(Life { end, size, address, stream, stack, ..Life::default() });
+                    let (stream, block, size) = (segment.piece.stream, size, requested);
+                    self.lives.in_use(Life { end, size, address, block, stream, stack, ..Life::default() });
                 }
             }
             let last = segment.piece.address.checked_add(segment.piece.size);
@@ -174,21 +189,28 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
 
     fn device(self, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
         let mine = self.snapshot.segments.iter().filter(|segment| segment.device == self.device);
-        let last: Vec<Piece> = mine.map(|segment| segment.piece).collect();
+        let mut last: Vec<&FinalSegment> = mine.collect();
+        let pieces: Vec<Piece> = last.iter().map(|segment| segment.piece).collect();
         let (mut lives, mut dropped) = self.lives.finish(end, self.events.len() as u64, !last.is_empty());
-        let mut segments = self.held.finish(&last, end);
+        let mut segments = self.held.finish(&pieces, end);
+        blocks::fill(&mut lives, &segments, &self.snapshot.rules);
         if self.unknown > 0 {
             dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
         }
+        let (mut failures, mut counted) = (self.failures, self.counted);
         let mut name = format!("cuda:{}", self.device);
         if let Some(stream) = stream_of(options.part.as_deref(), &name) {
             name = format!("{name}/stream-{stream}");
             lives.retain(|life| life.stream == stream);
             segments.retain(|segment| segment.stream == stream);
+            last.retain(|segment| segment.piece.stream == stream);
+            failures.retain(|failure| failure.stream == stream);
+            counted = None;
         }
         sort(&mut lives);
-        let (stacks, failures) = (self.stacks.finish(), self.failures);
-        let device = Device { name, lives, segments, stacks, failures };
+        let counts = counts(&lives, end, &last, counted);
+        let (stacks, rules) = (self.stacks.finish(), self.snapshot.rules.clone());
+        let device = Device { name, lives, segments, stacks, failures, counts, rules };
         ((!device.lives.is_empty()).then_some(device), dropped)
     }
 }
@@ -200,11 +222,13 @@ pub(super) struct Device {
     segments: Vec<Segment>,
     stacks: NamedStacks,
     failures: Vec<OutOfMemory>,
+    counts: Vec<Count>,
+    rules: Rules,
 }
 
 impl Device {
     pub(super) fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
-        let Self { name, lives, segments, stacks, failures } = self;
+        let Self { name, lives, segments, stacks, failures, counts, rules } = self;
         let reserved = (!segments.is_empty()).then(|| peak(&segments).0);
         let mut metadata = vec![
             ("framework", "pytorch".to_owned()),
@@ -212,12 +236,16 @@ impl Device {
             ("device", name.clone()),
         ];
         metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let trace = trace(file, options, &metadata, &lives, |stack| stacks.op(stack))?;
-        let blocks = |size: u64| size.checked_next_multiple_of(BLOCK).unwrap_or(size);
+        let trace = trace(file, options, &metadata, (&lives, BLOCK), |stack| stacks.op(stack))?;
+        let allocated = most(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
+        let tail = |life: &Life| life.block.saturating_sub(rules.rounded(life.size));
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
             placement: lives.iter().map(|life| Some(life.address)).collect(),
-            taken: lives.iter().map(|life| blocks(life.size)).collect(),
+            allocated_peak: Some(Bytes::new(allocated)),
+            taken: lives.iter().map(|life| life.block).collect(),
+            tails: lives.iter().map(tail).collect(),
+            counts,
             stack_of: lives.iter().map(|life| life.stack).collect(),
             streams: lives.iter().map(|life| life.stream).collect(),
             frames: stacks.frames,
@@ -228,6 +256,31 @@ impl Device {
         };
         Ok(Part { name, trace, framework: Some(framework) })
     }
+}
+
+/// What the allocator counted itself: in its final segments, and when it made the snapshot.
+fn counts(lives: &[Life], end: u64, last: &[&FinalSegment], counted: Option<(u64, u64)>) -> Vec<Count> {
+    let sum = |of: fn(&FinalSegment) -> Option<u64>| -> Option<u64> {
+        last.iter().map(|segment| of(segment)).try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))
+    };
+    let at = |step: u64, of: fn(&Life) -> u64| {
+        let live = lives.iter().filter(|life| (life.start..life.end).contains(&step));
+        live.map(of).fold(0, u64::saturating_add)
+    };
+    let (block, size) = (|life: &Life| life.block, |life: &Life| life.size);
+    let none = last.is_empty();
+    let blocks = sum(|segment| segment.active).filter(|_| !none);
+    let requested = sum(|segment| segment.requested).filter(|_| !none);
+    let all = [
+        ("blocks in use at the end", blocks, at(end - 1, block)),
+        ("bytes asked for that are in use at the end", requested, at(end - 1, size)),
+        (
+            "blocks in use when the snapshot was made",
+            counted.map(|(_, bytes)| bytes),
+            counted.map_or(0, |(step, _)| at(step, block)),
+        ),
+    ];
+    all.into_iter().filter_map(|(what, theirs, ours)| Some(Count { what, theirs: theirs?, ours })).collect()
 }
 
 /// The stream of `cuda:0/stream-7`.

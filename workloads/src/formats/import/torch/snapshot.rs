@@ -11,6 +11,7 @@
 use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{self, Fields, Heap, Value};
 use super::super::{Dropped, Imported, Input, Reader};
+use super::blocks::Rules;
 use super::device::{Device, DeviceReader};
 use super::frames::clip;
 use super::segments::Piece;
@@ -75,6 +76,7 @@ pub(super) struct Snapshot<'h> {
     pub(super) histories: &'h [Value],
     pub(super) segments: Vec<FinalSegment>,
     pub(super) annotations: Option<Value>,
+    pub(super) rules: Rules,
     host_events: u64,
 }
 
@@ -83,18 +85,22 @@ pub(super) struct FinalSegment {
     pub(super) device: u64,
     pub(super) piece: Piece,
     pub(super) blocks: Value,
+    /// Bytes of blocks in use, and of the requests in them, as the allocator counts them.
+    pub(super) active: Option<u64>,
+    pub(super) requested: Option<u64>,
     /// For errors.
     pub(super) byte: u64,
 }
 
 impl<'h> Snapshot<'h> {
     fn new(file: &'h str, heap: &'h Heap, root: Value) -> Result<Self, FormatError> {
-        let names = ["device_traces", "segments", "external_annotations", "host_traces"];
+        let names =
+            ["device_traces", "segments", "external_annotations", "host_traces", "allocator_settings"];
         let Some(top) = Fields::new(heap, names).of(heap, root) else {
             let reason = format!("a snapshot is a dict, this is a value of type {}", root.type_name());
             return Err(FormatError::at_byte(file, 0, reason));
         };
-        let [histories, segments, annotations, host] = top.values;
+        let [histories, segments, annotations, host, settings] = top.values;
         if histories.is_none() && segments.is_none() {
             let reason =
                 "this dict has neither device_traces nor segments: it is no memory snapshot of PyTorch";
@@ -120,6 +126,7 @@ impl<'h> Snapshot<'h> {
             histories,
             segments: Vec::new(),
             annotations,
+            rules: Rules::read(heap, settings),
             host_events: host.iter().map(count).sum(),
         };
         snapshot.segments = snapshot.read_segments(list(segments, "segments")?)?;
@@ -127,13 +134,23 @@ impl<'h> Snapshot<'h> {
     }
 
     fn read_segments(&self, values: &[Value]) -> Result<Vec<FinalSegment>, FormatError> {
-        let names = ["device", "address", "total_size", "stream", "blocks", "is_expandable"];
+        let names = [
+            "device",
+            "address",
+            "total_size",
+            "stream",
+            "blocks",
+            "is_expandable",
+            "segment_pool_id",
+            "active_size",
+            "requested_size",
+        ];
         let mut fields = Fields::new(self.heap, names);
         let mut segments = Vec::with_capacity(values.len());
         for (number, &value) in values.iter().enumerate() {
             let place = || format!("segments[{number}]");
             let Some(record) = fields.of(self.heap, value) else { return Err(self.no_dict(&place(), value)) };
-            let [device, address, size, stream, blocks, expandable] = record.values;
+            let [device, address, size, stream, blocks, expandable, pool, active, requested] = record.values;
             let numbers = Numbers { snapshot: self, byte: record.byte, place: &place };
             let Some(blocks) = blocks.filter(|&blocks| self.heap.items(blocks).is_some()) else {
                 return Err(numbers.error("has no list `blocks`"));
@@ -142,13 +159,16 @@ impl<'h> Snapshot<'h> {
                 address: numbers.needed(address, "address")?,
                 size: numbers.needed(size, "total_size")?,
                 stream: numbers.or_zero(stream, "stream")?,
+                pool: pool_of(self.heap, pool),
                 is_mapped: expandable.and_then(|flag| self.heap.integer(flag)) == Some(1),
             };
             let device = numbers.or_zero(device, "device")?;
             if device >= MOST_DEVICES {
                 return Err(numbers.error(&format!("has a bad `device`: {device}")));
             }
-            segments.push(FinalSegment { device, piece, blocks, byte: record.byte });
+            let count = |value: Option<Value>| self.heap.whole(value?);
+            let (active, requested) = (count(active), count(requested));
+            segments.push(FinalSegment { device, piece, blocks, active, requested, byte: record.byte });
         }
         Ok(segments)
     }
@@ -171,6 +191,15 @@ impl<'h> Snapshot<'h> {
             0,
             format!("{place} is a value of type {}, not a dict", value.type_name()),
         )
+    }
+}
+
+/// The private pool that a pair of numbers names; what says nothing belongs to the common one.
+pub(super) fn pool_of(heap: &Heap, pair: Option<Value>) -> (u64, u64) {
+    let numbers = pair.and_then(|pair| heap.items(pair)).unwrap_or_default();
+    match numbers {
+        &[first, second] => (heap.whole(first).unwrap_or(0), heap.whole(second).unwrap_or(0)),
+        _ => (0, 0),
     }
 }
 
