@@ -35,7 +35,7 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// Bytes that could be had where memory first ran out, if that is known.
+/// Bytes that are available where memory first ran out, if that is known.
 pub(super) fn capacity(framework: &Framework) -> Option<u64> {
     framework.failures.iter().find_map(|event| {
         let held = waste::reserved_at(&framework.segments, event.step);

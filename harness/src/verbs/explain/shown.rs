@@ -265,7 +265,7 @@ fn out_of_memory(explained: &Explained<'_>, failed: &Failed) -> Vec<String> {
 
 fn answer(explained: &Explained<'_>, failed: &Failed) -> String {
     let of = match (failed.capacity, explained.part.contains("/stream-")) {
-        (Some(capacity), false) => format!("of {} that could be had", size(capacity)),
+        (Some(capacity), false) => format!("of {} that are available", size(capacity)),
         (Some(capacity), true) => format!("of {} that this stream had or could get", size(capacity)),
         (None, _) => String::new(),
     };
