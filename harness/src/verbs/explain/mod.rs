@@ -1,11 +1,13 @@
 //! `explain`: what a framework reserved against the best plan, what makes the difference, and why memory ran out.
 
 mod failure;
+#[cfg(feature = "reports")]
+mod page;
 mod shown;
 
 use std::path::Path;
 
-use planlab_dsa::{BufferId, VerifiedPlan};
+use planlab_dsa::{BufferId, Plan, VerifiedPlan};
 use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::import::{Dropped, Framework};
@@ -26,6 +28,8 @@ use failure::Failed;
 
 pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     planners::find(&args.planner)?;
+    #[cfg(feature = "reports")]
+    let page = page::Asked::open(args)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.file, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;
@@ -53,7 +57,10 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
         peak,
         failed,
     };
-    output.put(&shown::object(&explained), &shown::text(&explained, args.top))?;
+    let text = shown::text(&explained, args.top);
+    output.put(&shown::object(&explained), &text)?;
+    #[cfg(feature = "reports")]
+    page.write(&explained, best.plan.clone(), &text)?;
     Ok(exit_of(&best))
 }
 
@@ -98,6 +105,8 @@ struct Best {
     row: Record,
     /// Of the plan, if one was found.
     height: Option<u64>,
+    #[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for the page"))]
+    plan: Option<Plan>,
 }
 
 impl Planning<'_> {
@@ -115,7 +124,9 @@ impl Planning<'_> {
         let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
         let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
         let row = record(&cell, &subject, &judged, None, context);
-        Ok(Best { height: height(&row, &judged), row })
+        let height = height(&row, &judged);
+        let plan = judged.plan.filter(|_| height.is_some()).map(VerifiedPlan::into_plan);
+        Ok(Best { height, plan, row })
     }
 }
 
