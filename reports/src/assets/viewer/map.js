@@ -20,6 +20,8 @@ const bytesAxis = (raw, high) => {
   return { each, text: (bytes) => `${(bytes / 1024 ** unit).toFixed(share >= 1 ? 0 : share >= 0.5 ? 1 : 2)} ${UNITS[unit]}` };
 };
 
+const linear = (part) => (part <= 10 ? part / 3294 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+
 const mapOf = (canvas, model) => {
   const context = canvas.getContext("2d", { alpha: false });
   const count = model.panels.length;
@@ -132,8 +134,9 @@ const mapOf = (canvas, model) => {
       const room = Math.floor((wide / ratio - 8) / 7);
       const name = model.name(model.bufferOf(piece));
       const text = name.length > room ? name.slice(0, Math.max(1, room - 1)) + "\u2026" : name;
-      const color = red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#000" : "#fff";
-      say(text, LEFT + left / ratio + 4, tops[at] + (top + tall / 2) / ratio + 4, color);
+      // Black or white, whichever has the higher contrast by WCAG.
+      const light = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+      say(text, LEFT + left / ratio + 4, tops[at] + (top + tall / 2) / ratio + 4, light > 0.179 ? "#000" : "#fff");
     }
   };
 
