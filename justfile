@@ -80,6 +80,13 @@ bench-frameworks *ARGS: build
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; \
     just report {{store}}-frameworks {{pages}}-frameworks; exit "$code"
 
+# It fails above 2 s, below 30 frames a second, or if the console says anything. ARGS go to scripts/viewer-bench: a page of yours,
+# `--pictures DIR`. It needs Chromium, which ./setup does not install.
+
+# the page of 100,000 buffers and two plans in a headless Chromium: seconds until it is there, frames a second (a minute)
+bench-viewer *ARGS: build
+    scripts/viewer-bench {{ARGS}}
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 

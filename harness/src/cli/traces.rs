@@ -134,6 +134,10 @@ pub(crate) struct ExplainArgs {
     /// The memory that there is [default: where memory ran out, what was reserved and what the device had left]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
+    /// Also write the answer as a page (.html) with a map of the framework's placement and the best plan
+    #[cfg(feature = "reports")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[cfg(feature = "reports")]
@@ -141,11 +145,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct ShowArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// A plan file
-    pub(crate) plan: Option<String>,
+    /// Plan files; a page (.html) shows any number of them side by side
+    #[arg(value_name = "PLAN")]
+    pub(crate) plans: Vec<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Where to write the picture: .svg, .png or .html
+    /// Where to write it: a picture (.svg, .png), or a page to zoom and search (.html)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

@@ -13,6 +13,8 @@ pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod model;
 #[cfg(feature = "reports")]
+mod page;
+#[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;
 #[cfg(feature = "reports")]

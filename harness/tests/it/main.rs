@@ -26,6 +26,7 @@ mod interrupt;
 mod isolation;
 mod json_errors;
 mod offload;
+mod page;
 mod published;
 mod pytorch;
 mod query;

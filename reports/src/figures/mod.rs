@@ -10,6 +10,7 @@ pub(crate) mod chart;
 pub(crate) mod classes;
 pub(crate) mod coord;
 pub(crate) mod gap;
+pub(crate) mod layout;
 pub(crate) mod lines;
 mod load;
 mod maps;

@@ -79,6 +79,29 @@ pub(crate) fn shade(color: RGBColor, share: f64) -> RGBColor {
     RGBColor(moved(color.0), moved(color.1), moved(color.2))
 }
 
+/// The contrast of two colours by WCAG 2: from 1 to 21.
+pub(crate) fn contrast(one: RGBColor, other: RGBColor) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+fn luminance(color: RGBColor) -> f64 {
+    let linear = |part: u8| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(color.0) + 0.7152 * linear(color.1) + 0.0722 * linear(color.2)
+}
+
+/// The colour, moved away from all of these backgrounds until its contrast with each is at least `least`.
+pub(crate) fn readable(color: RGBColor, backgrounds: &[RGBColor], least: f64) -> RGBColor {
+    let is_dark = backgrounds.iter().all(|background| luminance(*background) < 0.18);
+    let moved = |step: u32| shade(color, f64::from(step) / if is_dark { 50.0 } else { -50.0 });
+    let reads =
+        |color: &RGBColor| backgrounds.iter().all(|background| contrast(*color, *background) >= least);
+    (0..50).map(moved).find(reads).unwrap_or_else(|| moved(50))
+}
+
 /// Free memory: from light to dark red as the share grows from 0 to 1.
 pub(crate) fn heat(share: f64) -> RGBColor {
     const STOPS: [[f64; 3]; 5] = [
@@ -161,6 +184,16 @@ mod tests {
         assert_eq!(hex(heat(1.0)), "#6e1034");
         assert_eq!(heat(-1.0), heat(0.0));
         assert_eq!(heat(0.5), RGBColor(248, 160, 90));
+    }
+
+    #[test]
+    fn contrast_is_that_of_wcag() {
+        let (black, white) = (RGBColor(0, 0, 0), RGBColor(255, 255, 255));
+        assert!((contrast(black, white) - 21.0).abs() < 1e-9);
+        // The lightest gray that text may have on white.
+        assert!((contrast(RGBColor(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
+        assert!(contrast(ORANGE, white) < 3.0 && contrast(readable(ORANGE, &[white], 3.0), white) >= 3.0);
+        assert_eq!(readable(BLUE, &[white], 3.0), BLUE);
     }
 
     #[test]

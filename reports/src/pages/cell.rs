@@ -3,7 +3,7 @@
 use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
-use crate::site::{Mapped, Site};
+use crate::site::{Mapped, Maps, Site};
 use planlab_results::Record;
 use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value};
@@ -12,19 +12,9 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     let model = site.model;
     let cell = &model.cells[map.cell];
     let (row, label) = (&map.row, &model.planner(cell).label);
-    let mut pieces = vec![
-        Piece::facts(numbers(cell, row)),
-        Piece::Picture(Picture::file(
-            &map.placement,
-            map.size,
-            "Placement: time across, address up, colour by category.",
-        )),
-        Piece::Picture(Picture::file(
-            &map.free,
-            map.size,
-            "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.",
-        )),
-    ];
+    let mut pieces = vec![Piece::facts(numbers(cell, row))];
+    pieces.extend(maps(&map.maps));
+    pieces.extend(map.why.iter().cloned());
     if row.trajectory.len() > 1 {
         pieces.extend([Piece::heading("Trajectory"), Piece::Table(trajectory(row))]);
     }
@@ -34,6 +24,20 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     let mut page = Page::new(&map.page, format!("{label} on {}", row.workload)).with(pieces);
     page.heading = Text::from(format!("{label} on ")).link(&row.workload, site.page_of(cell.workload_number));
     page
+}
+
+fn maps(maps: &Maps) -> Vec<Piece> {
+    match maps {
+        Maps::Viewer(viewer) => vec![Piece::Viewer(viewer.clone())],
+        Maps::Pictures { placement, free, size } => {
+            let picture = |file: &str, caption: &str| Piece::Picture(Picture::file(file, *size, caption));
+            let free_caption = "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.";
+            vec![
+                picture(placement, "Placement: time across, address up, colour by category."),
+                picture(free, free_caption),
+            ]
+        }
+    }
 }
 
 fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {

@@ -1,11 +1,10 @@
 //! Writes a page as HTML.
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
 
 use super::page::{Figure, Head, Page, Picture, Piece, Source, Span, Style, Text};
-use super::{grid, timeline};
+use super::{grid, timeline, viewer};
 use crate::ReportError;
 use crate::format::count;
 
@@ -26,8 +25,10 @@ pub(crate) struct Frame {
 /// A page of a report.
 pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
     let root = "../".repeat(page.file.matches('/').count());
+    let script =
+        page.has_viewer().then(|| html! { script src=(format!("{root}{}", viewer::SCRIPT_FILE)) {} });
     Ok(document(
-        &page.title,
+        page,
         &html! {
             header {
                 strong { "planlab" }
@@ -37,33 +38,36 @@ pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
             footer {
                 "Made by " code { (frame.command) } " from " (frame.records) "."
             }
+            (script.unwrap_or_default())
         },
     ))
 }
 
 /// A standalone page, as a single file.
 pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportError> {
+    let script = page.has_viewer().then(|| html! { script { (PreEscaped(viewer::SCRIPT)) } });
     Ok(document(
-        &page.title,
+        page,
         &html! {
             main { (body(page, "")?) }
             footer { "Made by " code { (command) } "." }
+            (script.unwrap_or_default())
         },
     ))
 }
 
 /// A document with its style and scripts.
-fn document(title: &str, body: &Markup) -> String {
+fn document(page: &Page, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
+                title { (page.title) }
                 // An empty icon prevents browsers from requesting one.
                 link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) @if page.has_viewer() { (PreEscaped(viewer::STYLE)) } }
             }
             body {
                 (body)
@@ -95,14 +99,11 @@ fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
         Piece::Table(table) => shown(table, root),
         Piece::Folded(name, table) => html! { details { summary { (name) } (shown(table, root)) } },
         Piece::Figure(part) => figure(part)?,
-        Piece::Picture(part) => picture(part, root)?,
-        Piece::Pictures(parts) => {
-            let parts: Vec<Markup> =
-                parts.iter().map(|part| picture(part, root)).collect::<Result<_, _>>()?;
-            html! { div.pair { @for part in parts { (part) } } }
-        }
+        Piece::Picture(part) => picture(part, root),
+        Piece::Pictures(parts) => html! { div.pair { @for part in parts { (picture(part, root)) } } },
         Piece::Grid(grid) => grid::html(grid, root),
         Piece::Timeline(part) => timeline::html(part),
+        Piece::Viewer(part) => viewer::html(part),
         Piece::Verbatim(text) => html! { pre { (text) } },
     })
 }
@@ -142,9 +143,9 @@ fn figure(figure: &Figure) -> Result<Markup, ReportError> {
     })
 }
 
-fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
+fn picture(picture: &Picture, root: &str) -> Markup {
     let caption = &picture.caption;
-    Ok(match &picture.source {
+    match &picture.source {
         Source::File(name, (width, height)) => {
             let target = format!("{root}{name}");
             html! {
@@ -165,18 +166,7 @@ fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
                 }
             }
         }
-        Source::Inside(drawing) => {
-            let data = BASE64_STANDARD.encode(drawing.to_png()?);
-            let (width, height) = drawing.size();
-            html! {
-                figure.map {
-                    img src=(PreEscaped(format!("data:image/png;base64,{data}"))) width=(width) height=(height)
-                        alt=(drawing.title());
-                    figcaption { (caption) }
-                }
-            }
-        }
-    })
+    }
 }
 
 /// A table, with links to its files if it has any.

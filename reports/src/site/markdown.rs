@@ -26,7 +26,9 @@ fn piece(piece: &Piece) -> Option<String> {
         Piece::Table(table) | Piece::Folded(_, table) => table.to_markdown(),
         Piece::Grid(grid) => grid.table.to_markdown(),
         Piece::Verbatim(text) => format!("```\n{}\n```", text.trim_end_matches('\n')),
-        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) | Piece::Timeline(_) => return None,
+        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) | Piece::Timeline(_) | Piece::Viewer(_) => {
+            return None;
+        }
     })
 }
 

@@ -9,6 +9,7 @@ mod names;
 mod options;
 pub(crate) mod page;
 pub(crate) mod timeline;
+pub(crate) mod viewer;
 mod writer;
 
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::data::schedules::Schedules;
 
 pub(crate) use drawn::{Drawn, draw_nets};
 pub(crate) use html::{Frame, page_alone};
-pub(crate) use instances::{Mapped, Stored, draw};
+pub(crate) use instances::{Mapped, Maps, Stored, draw};
 pub(crate) use names::{slug, unique};
 pub use options::{KnownNets, ReportOptions};
 pub(crate) use writer::Writer;

@@ -4,6 +4,7 @@ use planlab_results::table::Table;
 
 use super::grid::Grid;
 use super::timeline::TimelinePart;
+use super::viewer::ViewerPart;
 use crate::figures::Drawing;
 
 /// A page. File names are relative to the report's folder.
@@ -38,6 +39,8 @@ pub(crate) enum Piece {
     Pictures(Vec<Picture>),
     Grid(Grid),
     Timeline(TimelinePart),
+    /// Placements to zoom and search; at most one on a page.
+    Viewer(ViewerPart),
     /// A text to keep as it is, with its line breaks.
     Verbatim(String),
 }
@@ -98,8 +101,6 @@ pub(crate) enum Source {
     File(String, (u32, u32)),
     /// In a scrolling frame, for pictures much taller than a screen.
     Tall(String, (u32, u32)),
-    /// In the page itself.
-    Inside(Drawing),
 }
 
 impl Page {
@@ -153,6 +154,11 @@ impl Page {
     /// Whether it has timelines, which need a script.
     pub(crate) fn has_timelines(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Timeline(_)))
+    }
+
+    /// Whether it has a viewer, which needs a script and a style.
+    pub(crate) fn has_viewer(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Viewer(_)))
     }
 
     /// All figures with files.
@@ -259,10 +265,6 @@ impl Picture {
 
     pub(crate) fn tall(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
         Self { source: Source::Tall(name.to_owned(), size), caption: caption.into() }
-    }
-
-    pub(crate) fn inside(drawing: Drawing, caption: impl Into<String>) -> Self {
-        Self { source: Source::Inside(drawing), caption: caption.into() }
     }
 }
 

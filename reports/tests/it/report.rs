@@ -8,7 +8,7 @@ use planlab_dsa::{
     Buffer, Bytes, Evidence, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan, Scope, Stop,
 };
 use planlab_files::FolderError;
-use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
+use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
 
@@ -524,12 +524,16 @@ fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
 fn a_page_of_one_plan_is_a_single_file() {
     let (instance, labels) = instance();
     let plan = instance.verify(Plan::from_offsets([0, 64, 0].map(Offset::new))).expect("valid");
-    for plan in [None, Some(&plan)] {
-        let page =
-            show_page(&instance, &labels, plan, "a <title>", "planlab show x -o y.html").expect("draws");
-        assert!(page.contains("a &lt;title&gt;") && !page.contains("http"));
+    let page = |plans: &[&str]| {
+        let page = ShowPage::new(&instance, &labels, "a <title>", "planlab show x -o 'y z.html'");
+        plans.iter().fold(page, |page, name| page.with_plan(name, &plan)).html().expect("draws")
+    };
+    for plans in [&[][..], &["<ours>"], &["<ours>", "theirs"]] {
+        let page = page(plans);
+        assert!(page.contains("a &lt;title&gt;") && !page.contains("http") && !page.contains("<ours>"));
+        assert!(page.contains("planlab show x -o 'y z.html'"), "the command that makes it again");
         assert!(links(&page).is_empty());
-        assert_eq!(page.matches("data:image/png;base64,").count(), if plan.is_some() { 2 } else { 1 });
+        assert_eq!(page.matches("<canvas").count(), 1);
     }
 }
 

@@ -5,6 +5,8 @@ mod choice;
 mod failure;
 mod largest;
 mod object;
+#[cfg(feature = "reports")]
+mod page;
 mod planning;
 mod shown;
 
@@ -29,6 +31,8 @@ use planning::Planning;
 
 pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     planners::find(&args.planner)?;
+    #[cfg(feature = "reports")]
+    let page = page::Asked::open(args)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.file, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;
@@ -61,7 +65,10 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
         failures,
         largest,
     };
-    output.put(&object::object(&explained), &shown::text(&explained, args.top))?;
+    let text = shown::text(&explained, args.top);
+    output.put(&object::object(&explained), &text)?;
+    #[cfg(feature = "reports")]
+    page.write(&explained, best.plan.clone(), &text)?;
     Ok(best.exit())
 }
 

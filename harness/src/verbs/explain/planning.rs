@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use planlab_dsa::{Bytes, Instance, Labels, VerifiedPlan};
+use planlab_dsa::{Bytes, Instance, Labels, Plan, VerifiedPlan};
 use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
@@ -27,6 +27,8 @@ pub(super) struct Best {
     pub(super) row: Record,
     /// Of the plan, if one was found.
     pub(super) height: Option<u64>,
+    #[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for the page"))]
+    pub(super) plan: Option<Plan>,
 }
 
 impl Planning<'_> {
@@ -47,7 +49,9 @@ impl Planning<'_> {
         let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
         let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
         let row = record(&cell, &subject, &judged, None, context);
-        Ok(Best { height: height(&row, &judged), row })
+        let height = height(&row, &judged);
+        let plan = judged.plan.filter(|_| height.is_some()).map(VerifiedPlan::into_plan);
+        Ok(Best { height, plan, row })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Maps of one plan: where every buffer lies, and where memory is free.
 
 mod fragmentation;
+mod pixels;
 mod placement;
-mod rectangles;
 mod sheet;
 
 pub use fragmentation::fragmentation_map;

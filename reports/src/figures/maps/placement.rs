@@ -10,10 +10,11 @@ use planlab_dsa::{BufferId, Instance, Labels, VerifiedPlan};
 use plotters::style::RGBColor;
 
 use super::MapOptions;
-use super::rectangles::{Layout, Pixels};
+use super::pixels::Pixels;
 use super::sheet::{PEAK, Sheet};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
+use crate::figures::layout::Layout;
 use crate::figures::palette::{PAPER, RED, category, shade};
 use crate::figures::raster::Raster;
 
