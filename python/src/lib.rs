@@ -11,7 +11,7 @@ mod _native {
     #[pymodule_export]
     use crate::planning::{plan_columns, planners};
     #[pymodule_export]
-    use crate::trace::NativeTrace;
+    use crate::trace::{NativeTrace, write_file};
 
     /// The version of the package.
     #[pymodule_export]
