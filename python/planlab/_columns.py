@@ -40,7 +40,7 @@ def _integers(name: str, values: ArrayLike, kind: np.dtype[Any]) -> NDArray[Any]
     if array.size == 0:
         return np.empty(0, dtype=kind)
     if array.dtype.kind not in "iu":
-        # As objects, since NumPy makes floats of integers of which some do not fit 63 bits.
+        # As objects, since NumPy makes floats of all integers if one does not fit 63 bits.
         array = _whole(name, np.asarray(values, dtype=object))
     limits = np.iinfo(kind)
     low, high = int(array.min()), int(array.max())

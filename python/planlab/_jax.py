@@ -23,7 +23,7 @@ _dump: tempfile.TemporaryDirectory[str] | None = None
 
 
 def recorder() -> Recorder:
-    """What records the programs that XLA compiles.
+    """Returns the recorder of the programs that XLA compiles.
 
     Raises ImportError without JAX, RuntimeError if XLA has read its flags already or somebody else wants a dump.
     """

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Protocol
@@ -30,7 +30,7 @@ class Recorded:
 
 
 class Recorder(Protocol):
-    """What records one framework."""
+    """The part of a recording that knows one framework."""
 
     about: str
     """What errors call the recording."""
@@ -44,11 +44,11 @@ class Recorder(Protocol):
         """
 
     def times(self, recorded: Recorded) -> list[int]:
-        """When step 1, 2, ... of a trace was, in nanoseconds since 1970; empty if its steps are no times."""
+        """The times of step 1, 2, ... of a trace, in nanoseconds since 1970; empty if its steps have no times."""
 
 
 class Recording:
-    """What a block of Python did with memory; `record` makes one.
+    """What a block of Python allocated; `record` makes one.
 
     The recording ends with the block, also if the block raises: a run that is out of memory is recorded up to there.
     """
@@ -117,12 +117,14 @@ class Recording:
     def iterations(self) -> list[range]:
         """The steps of the trace that each marked iteration has.
 
-        Empty without marks, and for JAX, whose steps are instructions of a program and no times.
+        Empty without marks, and for JAX, whose steps are instructions of a program.
         """
         recorded = next(file for file in self._files() if file.name == self._main)
         times = self._recorder.times(recorded) if self._marks else []
         if not times:
             return []
+        # Events of several threads may overlap.
+        times = list(accumulate(times, max))
         # Step 0 stands for all that was before.
         first = [bisect_left(times, mark) + 1 for mark in self._marks]
         return [range(begin, end) for begin, end in pairwise([*first, len(times) + 1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import pickle
@@ -15,12 +16,12 @@ _MEMORY = "[memory]"
 
 
 def recorder(device: str | None) -> Recorder:
-    """What records a device.
+    """Returns the recorder of a device.
 
-    Raises ImportError without PyTorch, ValueError if the device is none, RuntimeError if it cannot be recorded.
+    Raises ImportError without PyTorch, ValueError if there is no such device, RuntimeError if it cannot be recorded.
     """
     try:
-        import torch
+        torch: Any = importlib.import_module("torch")
     except ImportError as error:
         raise ImportError(f'planlab.record("torch") needs PyTorch, which cannot be imported: {error}') from error
     if device is None:
@@ -140,7 +141,8 @@ class History:
         path = folder / "snapshot.pickle"
         with path.open("wb") as file:
             pickle.dump(snapshot, file, protocol=4)
-        self._times = [entry["time_us"] * 1000 for entry in histories[self._number] if "time_us" in entry]
+        history = histories[self._number]
+        self._times = [entry["time_us"] * 1000 for entry in history] if "time_us" in history[0] else []
         return [Recorded(f"cuda:{self._number}", path, f"cuda:{self._number}")]
 
     def times(self, recorded: Recorded) -> list[int]:
