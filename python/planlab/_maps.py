@@ -19,7 +19,7 @@ MOST = 1000
 _INK = "#7d7d7d"
 _COLOURS = ("#4e8fd0", "#d9822b", "#4aa564", "#c65b8a", "#8d7bd1", "#b09a3e", "#3fa7a3", "#a9745b")
 _MARGIN_LEFT, _MARGIN_RIGHT, _MARGIN_TOP, _MARGIN_BOTTOM = 72, 8, 10, 36
-_LEGEND_WIDTH = 110
+_LEGEND_WIDTH = 90
 
 
 class Buffers(Protocol):
@@ -127,7 +127,7 @@ def placement(
         yield from area.axes()
         if count > MOST:
             note = f"{MOST} of {count} buffers are drawn: those of the most bytes and steps"
-            yield _text(width - _MARGIN_RIGHT, height - 6, note, "end")
+            yield _text((_MARGIN_LEFT + width - _MARGIN_RIGHT) / 2, height - _MARGIN_BOTTOM + 13, note, "middle")
 
     return area.picture(f"A plan of {count} buffers in {size(top)}: steps across, addresses up", parts())
 
@@ -155,22 +155,24 @@ def _rectangles(buffers: Buffers, addresses: NDArray[np.float64], area: _Area) -
     for at in largest:
         lower, upper, bytes_ = int(buffers.lower[at]), int(buffers.upper[at]), int(buffers.size[at])
         kind = categories[at] or ""
+        # Without categories, colours tell neighbours apart.
+        colour = colours[kind] if any(kinds) else _COLOURS[at % len(_COLOURS)]
         about = f"{ids[at]}{f' ({kind})' if kind else ''}: {size(bytes_)} at {int(addresses[at])}, steps {lower} to {upper}"
         yield (
             f'<rect x="{area.x(lower):.1f}" y="{area.y(addresses[at] + bytes_):.1f}" '
-            f'width="{(upper - lower) * area.across:.2f}" height="{bytes_ * area.up:.2f}" fill="{colours[kind]}" '
+            f'width="{(upper - lower) * area.across:.2f}" height="{bytes_ * area.up:.2f}" fill="{colour}" '
             f'fill-opacity=".8" stroke="{_INK}" stroke-width=".3"><title>{escape(about)}</title></rect>'
         )
     yield from _legend([kind for kind in kinds if kind], colours, area)
 
 
 def _legend(kinds: list[str], colours: dict[str, str], area: _Area) -> Iterator[str]:
-    room = max((area.width - _MARGIN_LEFT - _MARGIN_RIGHT) // (2 * _LEGEND_WIDTH), 1)
+    room = max((area.width - _MARGIN_LEFT - _MARGIN_RIGHT) // _LEGEND_WIDTH, 1)
     for place, kind in enumerate(kinds[:room]):
         x, y = _MARGIN_LEFT + place * _LEGEND_WIDTH, area.height - 14
         yield f'<rect x="{x}" y="{y}" width="9" height="9" fill="{colours[kind]}"/>'
         last = place == room - 1 and len(kinds) > room
-        yield _text(x + 13, y + 8, "..." if last else kind[:18])
+        yield _text(x + 13, y + 8, "..." if last else kind[:14])
 
 
 def load(buffers: Buffers, width: int, height: int) -> str:
