@@ -2,6 +2,8 @@
 //!
 //! The other half, in `planlab/`, turns what a caller has into arrays of the right type and gives results their form.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 mod planning;
 mod trace;
 
