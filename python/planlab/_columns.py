@@ -40,7 +40,7 @@ def _integers(name: str, values: ArrayLike, kind: np.dtype[Any]) -> NDArray[Any]
     if array.size == 0:
         return np.empty(0, dtype=kind)
     if array.dtype.kind not in "iu":
-        # As objects, since NumPy makes floats of all integers if one does not fit 63 bits.
+        # As objects, since NumPy makes floats of integers if some do not fit 63 bits.
         array = _whole(name, np.asarray(values, dtype=object))
     limits = np.iinfo(kind)
     low, high = int(array.min()), int(array.max())
@@ -73,7 +73,7 @@ def alignments(values: ArrayLike, count: int) -> NDArray[np.uint64]:
 
 
 def pins(values: ArrayLike | Iterable[int | None]) -> NDArray[np.int64]:
-    """One offset for each buffer, -1 where it has none; None stands for -1."""
+    """One offset for each buffer, -1 without a pin; None stands for -1."""
     import numpy as np
 
     if isinstance(values, np.ndarray) or not isinstance(values, Iterable):

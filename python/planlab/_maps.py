@@ -155,7 +155,7 @@ def _rectangles(buffers: Buffers, addresses: NDArray[np.float64], area: _Area) -
     for at in largest:
         lower, upper, bytes_ = int(buffers.lower[at]), int(buffers.upper[at]), int(buffers.size[at])
         kind = categories[at] or ""
-        # Without categories, colours tell neighbours apart.
+        # Without categories, neighbours get different colours.
         colour = colours[kind] if any(kinds) else _COLOURS[at % len(_COLOURS)]
         about = f"{ids[at]}{f' ({kind})' if kind else ''}: {size(bytes_)} at {int(addresses[at])}, steps {lower} to {upper}"
         yield (

@@ -212,7 +212,7 @@ def read(
     alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; not for keys.
     pins: whether a plan is taken as a trace, its offsets as pins; not for keys.
     dialect: what `upper` means: "half-open", "inclusive" or "open"; not for keys.
-    part: which of the traces in a file, where there are several (streams, devices); files only.
+    part: which of the traces in a file, if it holds several (streams, devices); files only.
     dims: sizes of an ONNX model's dynamic dimensions, by their names; files only.
     corpus: a folder with public instances, where keys name them.
 

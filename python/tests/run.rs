@@ -33,7 +33,7 @@ fn python_tests_pass() {
     assert!(text.contains(" passed"), "{text}");
 }
 
-/// The package as a wheel would install it, with the tests beside it.
+/// Lays the package out as a wheel would install it, with the tests beside it.
 fn install(folder: &Path) {
     let package = folder.join("planlab");
     fs::create_dir(&package).expect("a new folder");
@@ -48,7 +48,7 @@ fn install(folder: &Path) {
     std::os::unix::fs::symlink(Path::new(PACKAGE).join("tests"), folder.join("tests")).expect("a link");
 }
 
-/// The library that cargo has built for this test: two folders up from its program, or beside it.
+/// Returns the library that cargo has built for this test: beside its program, or one folder up.
 fn library() -> PathBuf {
     let program = env::current_exe().expect("this program");
     let folder = program.parent().expect("a folder");
