@@ -131,7 +131,7 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
-# the tests of the Python package, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
+# the tests of the Python package on a wheel that maturin builds, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
 test-python *TESTS:
     scripts/test-python {{TESTS}}
 
@@ -150,7 +150,6 @@ hostile *ARGS: build
 check:
     scripts/prose
     cargo fmt --all --check
-    cargo fmt --manifest-path python/Cargo.toml --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
     cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
@@ -186,6 +185,10 @@ asan TARGET="x86_64-unknown-linux-gnu":
 bless:
     PLANLAB_BLESS=1 cargo test --package planlab --test it golden::
     @git --no-pager diff --stat -- harness/tests/golden
+
+# pack planlab-dsa, -graph, -solvers (and -files) as a registry would get them, and build a program on what was packed
+package *FOLDER:
+    scripts/package {{FOLDER}}
 
 # start a planner: one file with its page, its tests and its place in the registry
 new-planner NAME:

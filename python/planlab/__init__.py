@@ -11,10 +11,13 @@ optimum the plan can be at most.
 >>> trace = planlab.read("chainer/alexnet/infer/b1")
 >>> trace.plan().height
 10169344
+
+`record` records a net of PyTorch or JAX while it runs. A notebook draws plans as maps and traces as load curves.
 """
 
 from ._native import __version__, planners
 from ._planning import Infeasible, NoPlan, Plan, plan
+from ._recording import Recording, record
 from ._traces import Trace, read
 
-__all__ = ["Infeasible", "NoPlan", "Plan", "Trace", "__version__", "plan", "planners", "read"]
+__all__ = ["Infeasible", "NoPlan", "Plan", "Recording", "Trace", "__version__", "plan", "planners", "read", "record"]
