@@ -22,4 +22,4 @@ pub use pages::scale::scale_files;
 pub use pages::show::show_page;
 pub use planlab_results::format;
 pub use report::{Report, Written};
-pub use site::{KnownNets, ReportOptions};
+pub use site::{KnownNets, KnownPlanner, ReportOptions};

@@ -3,9 +3,12 @@
 pub(crate) mod asked;
 pub(crate) mod chosen;
 pub(crate) mod claims;
+pub(crate) mod compare;
+pub(crate) mod findings;
 pub(crate) mod frameworks;
 pub(crate) mod model;
 pub(crate) mod models;
+pub(crate) mod net_memory;
 pub(crate) mod nets;
 pub(crate) mod paper;
 pub(crate) mod pools;

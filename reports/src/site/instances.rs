@@ -11,7 +11,8 @@ use super::names::slug;
 use crate::ReportError;
 use crate::data::chosen::choose;
 use crate::figures::{
-    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
+    size_distribution_plot,
 };
 
 /// An instance of the store.
@@ -41,6 +42,15 @@ pub(crate) struct Mapped {
     pub(crate) free: String,
     /// The pictures' size in pixels.
     pub(crate) size: (u32, u32),
+    /// What the colours mean: `colour by category`.
+    pub(crate) colours: &'static str,
+}
+
+impl Mapped {
+    /// What the placement map shows.
+    pub(crate) fn caption(&self) -> String {
+        format!("Placement: time across, address up, {}.", self.colours)
+    }
 }
 
 /// The first rows of cells, by cell.
@@ -89,7 +99,10 @@ fn maps(
     (chosen, records): (&[usize], &Records),
 ) -> Result<Vec<Mapped>, ReportError> {
     let model = site.model;
-    let top = chosen.iter().filter_map(|&cell| model.cells[cell].height).max().unwrap_or(0);
+    let heights = || chosen.iter().filter_map(|&cell| model.cells[cell].height);
+    // One axis for all, but not so high for a bad plan that the good ones cannot be seen.
+    let least = heights().min().unwrap_or(0);
+    let top = heights().filter(|&height| height <= least.saturating_add(least / 2)).max().unwrap_or(0);
     let mut mapped: Vec<Mapped> = Vec::new();
     for &number in chosen {
         let cell = &model.cells[number];
@@ -110,7 +123,10 @@ fn maps(
         };
         let name = format!("{}--{label}{again}", site.slugs[workload]);
         let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
-        let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
+        let options = MapOptions::default()
+            .with_size(900, 560)
+            .with_top(top.max(cell.height.unwrap_or(0)))
+            .with_title(title);
         let drawing = placement_map(instance, labels, Some(&plan), &options);
         let map = Mapped {
             cell: number,
@@ -119,6 +135,7 @@ fn maps(
             placement: format!("maps/{name}.png"),
             free: format!("maps/{name}-free.png"),
             size: drawing.size(),
+            colours: map_colours(instance, labels),
         };
         folder.put(&map.placement, &drawing.to_png()?)?;
         folder.put(&map.free, &fragmentation_map(instance, &plan, &options).to_png()?)?;
