@@ -24,4 +24,4 @@ pub use pages::show::ShowPage;
 pub use planlab_results::format;
 pub use report::{Report, Written};
 pub use site::viewer::CallStacks;
-pub use site::{KnownNets, ReportOptions};
+pub use site::{KnownNets, KnownPlanner, ReportOptions};

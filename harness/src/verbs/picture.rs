@@ -1,12 +1,12 @@
 //! `show` and `report`: draw pictures and write reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::VerifiedPlan;
+use planlab_dsa::{Descriptor, VerifiedPlan};
 use planlab_files::NewFile;
 use planlab_reports::{
-    Drawing, KnownNets, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot,
-    placement_map,
+    Drawing, KnownNets, KnownPlanner, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions,
+    load_curve_plot, placement_map,
 };
 use planlab_results::audit::Finding;
 use planlab_results::replay::{ReplayRow, read_rows};
@@ -20,6 +20,7 @@ use super::page;
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
 use crate::inputs::network::{self, Network};
 use crate::inputs::{self, Source};
+use crate::planning::planners;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
@@ -99,6 +100,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     options.maps = args.maps;
     options.totals = totals(&read_rows(&args.results)?);
     options.nets = KnownNets { kept_bytes, draw: network::drawn };
+    options.planners = known_planners();
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;
     let shard = |finding: &Finding| match finding {
@@ -118,6 +120,21 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     output.put(&value, &text)?;
     let is_whole = tell_lost(report.findings(), keeps_plans(&args.results));
     Ok(crate::inputs::records::exit(Exit::Complete, is_whole))
+}
+
+/// What the registry knows of each planner, by key.
+fn known_planners() -> BTreeMap<String, KnownPlanner> {
+    let known = |d: Descriptor| {
+        let planner = KnownPlanner {
+            summary: d.summary.into_owned(),
+            kind: planlab_solvers::family(&d.key).unwrap_or_default().to_owned(),
+            guarantee: d.guarantee.to_string(),
+            complexity: d.complexity.to_owned(),
+            reference: d.reference.to_owned(),
+        };
+        (d.key.into_owned(), planner)
+    };
+    planners::descriptors().into_iter().map(known).collect()
 }
 
 /// Reports what a report lacks: each loss of rows, and the number of missing instances and plans. Returns whether it is

@@ -11,7 +11,8 @@ use super::names::slug;
 use crate::ReportError;
 use crate::data::chosen::choose;
 use crate::figures::{
-    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
+    size_distribution_plot,
 };
 use crate::site::page::Piece;
 use crate::site::viewer::{CallStacks, Panel, Scene, ViewerPart, why};
@@ -46,6 +47,15 @@ pub(crate) struct Mapped {
     pub(crate) maps: Maps,
     /// Why the plan is not lower.
     pub(crate) why: Vec<Piece>,
+    /// What the colours of pictures mean: `colour by category`.
+    pub(crate) colours: &'static str,
+}
+
+impl Mapped {
+    /// What the placement map shows.
+    pub(crate) fn caption(&self) -> String {
+        format!("Placement: time across, address up, {}.", self.colours)
+    }
 }
 
 /// How a plan is shown.
@@ -118,7 +128,10 @@ fn maps(
     (chosen, records): (&[usize], &Records),
 ) -> Result<(Vec<Mapped>, Vec<Panel>), ReportError> {
     let model = site.model;
-    let top = chosen.iter().filter_map(|&cell| model.cells[cell].height).max().unwrap_or(0);
+    let heights = || chosen.iter().filter_map(|&cell| model.cells[cell].height);
+    // One axis for all, but not so high for a bad plan that the good ones cannot be seen.
+    let least = heights().min().unwrap_or(0);
+    let top = heights().filter(|&height| height <= least.saturating_add(least / 2)).max().unwrap_or(0);
     let (mut mapped, mut panels): (Vec<Mapped>, Vec<Panel>) = (Vec::new(), Vec::new());
     for &number in chosen {
         let cell = &model.cells[number];
@@ -142,11 +155,13 @@ fn maps(
             Maps::Viewer(ViewerPart::new(&alone, CAPTION))
         } else {
             let title = format!("{label} on {}", model.workloads[workload].key);
+            let top = top.max(cell.height.unwrap_or(0));
             let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
             pictures(folder, &name, (instance, labels), &plan, &options)?
         };
         panels.extend(alone.panels);
-        mapped.push(Mapped { cell: number, row: row.clone(), page: format!("cells/{name}.html"), maps, why });
+        let (page, colours) = (format!("cells/{name}.html"), map_colours(instance, labels));
+        mapped.push(Mapped { cell: number, row: row.clone(), page, maps, why, colours });
     }
     Ok((mapped, panels))
 }
