@@ -37,6 +37,8 @@ pub struct FileOptions {
 pub struct FileWorkload {
     /// The workload's key.
     pub key: String,
+    /// What errors call the file.
+    pub name: String,
     /// The file.
     pub path: PathBuf,
     /// How it is read.
@@ -57,15 +59,16 @@ impl FileOptions {
             .with_dims(self.dims.clone())
     }
 
-    fn read(&self, path: &Path, limits: InputLimits) -> Result<Trace, ExternalError> {
-        let file = path.display().to_string();
-        let input = File::open(path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
-        Ok(read_trace_from(&file, input, &self.reading(limits))?)
+    fn read(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {
+        let input =
+            File::open(path).map_err(|source| ExternalError::Io { file: name.to_owned(), source })?;
+        Ok(read_trace_from(name, input, &self.reading(limits))?)
     }
 }
 
 impl FileWorkload {
-    /// Reads a file to find its key. `name` is what the key calls the file. Returns the notices of the reader too.
+    /// Reads a file to find its key. `name` is the file as errors call it; the key has the last part of it. Returns the
+    /// notices of the reader too.
     ///
     /// # Errors
     ///
@@ -76,11 +79,14 @@ impl FileWorkload {
         options: FileOptions,
         limits: InputLimits,
     ) -> Result<(Self, Vec<String>), ExternalError> {
-        let Trace { instance, notices, .. } = options.read(path, limits)?;
+        let Trace { instance, notices, .. } = options.read(path, name, limits)?;
         let digest = instance.digest();
+        let file = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy());
+        let file = file.trim_matches(['<', '>']);
         let part = options.part.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
-        let key = format!("{ROUTE}/{name}{part}/{}", digest.short());
-        Ok((Self { key, path: path.to_owned(), options, digest, buffers: instance.len() }, notices))
+        let key = format!("{ROUTE}/{file}{part}/{}", digest.short());
+        let (name, path, buffers) = (name.to_owned(), path.to_owned(), instance.len());
+        Ok((Self { key, name, path, options, digest, buffers }, notices))
     }
 
     /// Reads the file again; the metadata `workload` is the key.
@@ -89,9 +95,9 @@ impl FileWorkload {
     ///
     /// Why the file cannot be read, or that its content is no longer that of the key.
     pub fn trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
-        let mut trace = self.options.read(&self.path, limits)?;
+        let mut trace = self.options.read(&self.path, &self.name, limits)?;
         if trace.instance.digest() != self.digest {
-            return Err(ExternalError::Changed { file: self.path.display().to_string() });
+            return Err(ExternalError::Changed { file: self.name.clone() });
         }
         trace.name_workload(&self.key);
         Ok(trace)
@@ -105,8 +111,7 @@ mod tests {
     use super::*;
 
     fn open(path: &Path, options: FileOptions) -> Result<FileWorkload, ExternalError> {
-        let name = path.file_name().expect("a name").to_string_lossy();
-        FileWorkload::open(path, &name, options, InputLimits::default()).map(|(workload, _)| workload)
+        FileWorkload::open(path, &path.display().to_string(), options, InputLimits::default()).map(|(workload, _)| workload)
     }
 
     #[test]

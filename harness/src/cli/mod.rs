@@ -29,7 +29,7 @@ pub(crate) use running::RunArgs;
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{
-    DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
+    AddWorkloadArgs, DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
 };
 
 pub(crate) use schedules::ScheduleArgs;
@@ -67,11 +67,11 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// List what there is, or show one entry in full
     List(ListArgs),
-    /// Run every cell of a suite; resumes by itself
+    /// Run every cell of a suite, or planners on your own traces; resumes by itself
     Bench(BenchArgs),
     /// Plan one trace with one planner, in a process of its own
     Plan(PlanArgs),
-    /// Plan one trace with all quick planners
+    /// Plan one trace with all quick planners, and with external ones
     Compare(CompareArgs),
     /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
     Verify(VerifyArgs),
@@ -97,6 +97,8 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Write another tool's file
     Export(ExportArgs),
+    /// Keep a trace in the repository as a recorded workload, with its line in the manifest
+    AddWorkload(AddWorkloadArgs),
     /// Why a framework's memory ran out: what it reserved against the best plan, and what makes the difference
     Explain(ExplainArgs),
     /// Draw a trace, or a plan of it

@@ -1,6 +1,5 @@
-//! `generate`, `import`, `export`, `explain`, `show`.
+//! `generate`, `import`, `export`, `add-workload`, `explain`, `show`.
 
-#[cfg(feature = "reports")]
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -110,6 +109,30 @@ pub(crate) struct ExportArgs {
     /// Where to write the file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-")]
     pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: planlab add-workload trace.csv --key torch/mynet/train/b8 \\\n    \
+    --source 'PyTorch 2.9, torch.cuda.memory._record_memory_history' --license MIT")]
+pub(crate) struct AddWorkloadArgs {
+    /// A trace file, a recording of another tool, or - for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) trace: String,
+    /// The workload's key: ROUTE/NET/MODE/bN, with a variant behind that if needed. ROUTE names the recorder or the
+    /// allocator, MODE is train, infer, decode or process
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: String,
+    /// How the trace was obtained, and with which versions
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) source: String,
+    /// The licence under which it may be redistributed
+    #[arg(long, value_name = "NAME")]
+    pub(crate) license: String,
+    /// The folder of recorded workloads, which has the MANIFEST.toml
+    #[arg(long, value_name = "DIR", default_value = "workloads/data")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 #[derive(Debug, Args)]

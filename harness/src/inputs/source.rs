@@ -11,7 +11,7 @@ use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
     InputLimits, PlanFile, check_input, read_bytes, read_document, read_trace, read_trace_from, write_trace,
 };
-use planlab_workloads::{Catalog, ReadOptions, Trace};
+use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
 
 use crate::shell::exit::{Failure, InFile};
@@ -49,6 +49,8 @@ pub(crate) struct Source {
 pub(crate) enum Origin {
     Workload,
     File(PathBuf),
+    /// A file under the key of its content.
+    Keyed(Box<FileWorkload>),
 }
 
 impl Source {
@@ -94,6 +96,20 @@ impl Source {
         let corpus = corpus.map(Path::to_owned);
         let (name, dims) = (key.to_owned(), Vec::new());
         Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
+    }
+
+    /// Whether it is a file, rather than a workload's key.
+    pub(crate) const fn is_file(&self) -> bool {
+        !matches!(self.origin, Origin::Workload)
+    }
+
+    /// A workload of a catalog, which may be a file.
+    pub(crate) fn of_catalog(key: &str, catalog: &Catalog) -> Self {
+        let source = Self::workload(key, catalog.corpus());
+        match catalog.file(key) {
+            Some(file) => Self { origin: Origin::Keyed(Box::new(file.clone())), ..source },
+            None => source,
+        }
     }
 
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
@@ -193,13 +209,14 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             let file = open_file(path, &source.name)?;
             Ok(read_trace_from(&source.name, file, &options)?)
         }
+        Origin::Keyed(file) => Ok(file.trace(limits())?),
     }
 }
 
 /// Opens a trace with what a framework says beside it: all parts of a file of another tool, or those that are asked for.
 pub(crate) fn open_parts(source: &Source) -> Result<Imported, Failure> {
     match &source.origin {
-        Origin::Workload => Ok(Imported::of("all", open(source)?)),
+        Origin::Workload | Origin::Keyed(_) => Ok(Imported::of("all", open(source)?)),
         Origin::File(path) => {
             let file = open_file(path, &source.name)?;
             Ok(import::read(&source.name, file, None, &source.options()?)?)

@@ -72,6 +72,12 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..digits], text[digits..].trim())
 }
 
+/// Bytes with a unit and in full: `11.1 MiB (11143168)`; below 1 KiB in full alone.
+pub(crate) fn memory(bytes: u64) -> String {
+    let short = planlab_results::format::bytes(bytes);
+    if bytes < 1024 { short } else { format!("{short} ({bytes})") }
+}
+
 /// A ratio as per cent; a dash if there is no ratio.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
     // Adding 0 removes the sign of a zero.
@@ -105,6 +111,12 @@ mod tests {
         assert_eq!(bytes("500 MB"), Ok(500_000_000));
         assert_eq!((bytes("1.5GiB"), bytes("14.95GB")), (Ok(3 << 29), Ok(14_950_000_000)));
         assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
+    }
+
+    #[test]
+    fn bytes_have_a_unit_and_all_digits() {
+        let shown = [0, 1023, 1024, 11_143_168].map(memory);
+        assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB (1024)", "10.6 MiB (11143168)"]);
     }
 
     #[test]

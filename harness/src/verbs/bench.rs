@@ -5,19 +5,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use planlab_dsa::performance::End;
+#[cfg(feature = "reports")]
+use planlab_reports::Report;
 use planlab_results::audit::{Finding, audit, audit_replays, audit_schedules};
 use planlab_results::replay::ReplayRow;
 use planlab_results::schedule::{ScheduleRow, read_schedules};
 use planlab_results::{Record, Status, StoreError, read_records};
-use planlab_workloads::{Catalog, Suite};
+use planlab_workloads::Suite;
 use serde_json::json;
 
 use crate::bench::baselines::{Baselines, Tally as Played};
 use crate::bench::run::{Order, Tally, left, open_store, run as run_bench};
 use crate::bench::schedules::{self, Schedules};
-use crate::bench::selection::{baselines, suite, tasks};
+use crate::bench::selection::{Asked, baselines, tasks};
 use crate::cli::BenchArgs;
-use crate::inputs;
+#[cfg(feature = "reports")]
+use crate::cli::ReportArgs;
 use crate::planning::Cell;
 use crate::planning::{Runner, Samples};
 use crate::scheduling;
@@ -25,14 +28,35 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
+#[cfg(feature = "reports")]
+use crate::verbs::picture;
 use crate::verbs::view;
 
+/// Runs the cells and, if asked, writes the report of the results.
+#[cfg(feature = "reports")]
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
+    let Some(pages) = &args.report else { return measure(args, output) };
+    // Before anything is measured, so that a folder that cannot be written wastes no time.
+    drop(Report::folder(pages, &args.out)?);
+    let exit = measure(args, output)?;
+    if exit == Exit::Interrupted {
+        return Ok(exit);
+    }
+    let report = ReportArgs { results: args.out.clone(), output: pages.clone(), maps: ReportArgs::MAPS };
+    Ok(worse(exit, picture::report(&report, output)?))
+}
+
+#[cfg(not(feature = "reports"))]
+pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
+    measure(args, output)
+}
+
+fn measure(args: &BenchArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
-    let suite = suite(args)?;
-    let tasks = tasks(args, suite.as_ref(), &catalog)?;
-    let name = suite.as_ref().map_or("", |suite| suite.name.as_str());
+    let asked = Asked::of(args)?;
+    let suite = asked.suite.as_ref();
+    let tasks = tasks(args, &asked)?;
+    let name = suite.map_or("", |suite| suite.name.as_str());
     let order = Order {
         suite: name,
         tasks,
@@ -40,12 +64,12 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         shard: args.shard,
         retry: args.retry,
         seed: args.limits.seed,
-        alone: suite.as_ref().is_some_and(|suite| suite.limits.alone),
+        alone: suite.is_some_and(|suite| suite.limits.alone),
     };
-    let played = baselines(args, suite.as_ref(), &catalog)?;
+    let played = baselines(args, &asked)?;
     let (tasks, out) = (played.as_slice(), args.out.as_path());
     let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
-    let tasks = schedules::tasks(args, suite.as_ref())?;
+    let tasks = schedules::tasks(args, suite)?;
     let (shard, retry, seed) = (args.shard, args.retry, args.limits.seed);
     let schedules = Schedules { suite: name, tasks, shard, retry, seed, jobs: args.jobs };
     if args.dry_run {
@@ -57,7 +81,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         return Ok(Exit::Complete);
     }
     let mut store = open_store(&args.out, &note)?;
-    let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
+    let limits = suite.map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
     let print = |row: &Record| {
         if output.json {
@@ -88,7 +112,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         Err(failure) => return ended_by(failure, &tally, output),
     };
     tally.interrupted |= runner.cancel().is_cancelled();
-    let surprises = surprises(suite.as_ref(), &order, &tally);
+    let surprises = surprises(suite, &order, &tally);
     summarize(&tally, &surprises, &args.out);
     summarize_played(&played);
     summarize_schedules(&scheduled);

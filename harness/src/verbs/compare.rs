@@ -1,4 +1,4 @@
-//! `compare`: runs all quick planners on one trace and prints one table.
+//! `compare`: runs all quick planners on one trace, external ones too, and prints one table.
 
 use planlab_results::{Record, Status};
 use serde_json::Value;
@@ -53,14 +53,19 @@ fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Fa
     Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 
-/// The named planners, or all that do not search and are practical at this size.
+/// The named planners, or all that do not search and every external one, if they are practical at this size.
 fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);
     }
     let descriptors = planners::descriptors().into_iter();
     let quick = descriptors.filter(|descriptor| planners::is_quick_for(descriptor, buffers));
-    Ok(quick.map(|descriptor| descriptor.key.into_owned()).collect())
+    let external = external::entries().iter().map(external::descriptor);
+    let external = external.filter(|descriptor| planners::is_practical_for(descriptor, buffers));
+    for (key, reason) in external::all_absent() {
+        note(&format!("`{key}` cannot run: {reason}"));
+    }
+    Ok(quick.chain(external).map(|descriptor| descriptor.key.into_owned()).collect())
 }
 
 fn exit_of(rows: &[Record]) -> Exit {

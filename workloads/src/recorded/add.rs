@@ -169,12 +169,13 @@ fn file_bytes(trace: &Trace, origin: &Origin, entry: &Recorded) -> Result<Vec<u8
     let values = [&origin.key, &origin.source, &origin.license];
     let own = own.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value.trim().to_owned()));
     trace.labels.metadata.splice(0..0, own);
-    let plain = write_trace(&trace);
-    let again = read_trace(&entry.file, &plain, &ReadOptions::default())?;
+    let packed = compress(&write_trace(&trace), LEVEL);
+    let packed = packed.map_err(|error| SaveError::new(Path::new(&entry.file), error))?;
+    let again = read_trace(&entry.file, packed.as_slice(), &ReadOptions::default())?;
     if again.instance.digest() != entry.digest {
         return Err(AddError::Lossy);
     }
-    compress(&plain, LEVEL).map_err(|error| SaveError::new(Path::new(&entry.file), error).into())
+    Ok(packed)
 }
 
 /// The comment above the manifest's first entry, and its entries.

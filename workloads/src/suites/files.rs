@@ -28,9 +28,9 @@ impl Suite {
             let options = self.groups[at].file_options();
             for pattern in self.groups[at].files.clone() {
                 for path in self.paths(&folder, &pattern)? {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let name = path.display().to_string();
                     let (file, said) = FileWorkload::open(&path, &name, options.clone(), limits)?;
-                    notices.extend(said.iter().map(|notice| format!("{}: {notice}", path.display())));
+                    notices.extend(said.iter().map(|notice| format!("{name}: {notice}")));
                     self.groups[at].workloads.push(file.key.clone());
                     files.push(file);
                 }
