@@ -20,6 +20,7 @@ use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;
+use crate::shell::quantity::memory;
 use crate::shell::provenance;
 
 /// Cells of quick planners that share a child.
@@ -246,8 +247,8 @@ impl Shared<'_> {
 
 /// Reports what an interrupted cell had found; it gets no row.
 fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
-    let height = judgement.height().map_or_else(|| "no plan".to_owned(), |height| format!("height {height}"));
-    let bound = judgement.bound.value;
+    let height = judgement.height().map_or_else(|| "no plan".to_owned(), |height| format!("height {}", memory(height.get())));
+    let bound = memory(judgement.bound.value.get());
     note(&format!("interrupted: {} on {}: {height}, bound {bound} so far", cell.planner, cell.workload));
 }
 

@@ -263,7 +263,7 @@ fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Fail
         parts.push(format!("{} {NEEDS_CORPUS}", names.join(", ")));
     }
     let count = wrong.len();
-    Failure::usage(format!("{count} of {asked} workloads are not there: {}", parts.join("; ")))
+    Failure::usage(format!("{count} of {asked} workloads do not exist: {}", parts.join("; ")))
 }
 
 const NEEDS_CORPUS: &str = "need the folder of external instances: --corpus DIR, or PLANLAB_CORPUS";
@@ -275,8 +275,8 @@ fn needs_corpus(pattern: &str, catalog: &Catalog) -> bool {
 
 fn no_workload(pattern: &str, place: &str, keys: &[&str], catalog: &Catalog) -> String {
     if needs_corpus(pattern, catalog) {
-        return format!("no workload{place} is `{pattern}`: such keys {NEEDS_CORPUS}");
+        return format!("there is no workload `{pattern}`{place}: such keys {NEEDS_CORPUS}");
     }
     let near = nearest(pattern, keys.iter().copied());
-    format!("no workload{place} is `{pattern}`{}", did_you_mean(&near))
+    format!("there is no workload `{pattern}`{place}{}", did_you_mean(&near))
 }

@@ -36,9 +36,9 @@ pub(crate) use schedules::ScheduleArgs;
 
 use crate::shell::quantity;
 
-/// Names the file of external planners, for children and for those who do not want to name it each time.
+/// The variable that names the file of external planners, for children and for users.
 pub(crate) const PLANNERS: &str = "PLANLAB_PLANNERS";
-/// Tells children how much they may read of an input.
+/// The variable with the most that a child may read of an input.
 pub(crate) const INPUT_LIMIT: &str = "PLANLAB_INPUT_LIMIT";
 
 /// Plans the memory of deep nets, and says what each plan is worth.
@@ -55,7 +55,7 @@ pub(crate) struct Cli {
     #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]
     pub(crate) planners_file: Option<PathBuf>,
 
-    /// Read no more than this of an input, unpacked; a line may take 1/256 of it, or 16 MiB if that is more [default: 4GiB]
+    /// The most to read of an input, unpacked; a line may take 1/256 of it, or 16 MiB if that is more [default: 4GiB]
     #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) input_limit: Option<u64>,
 
@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     /// Tables of how time, memory and height grow with the number of buffers
     #[cfg(feature = "reports")]
     Scale(ScaleArgs),
-    /// Say what works on this machine, and what a measurement should beware of
+    /// Check what works on this machine, and what may disturb a measurement
     Doctor,
     /// Serve cells to a parent process
     #[command(hide = true)]
@@ -143,7 +143,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Whether external planners may have a part in it.
+    /// Whether it may run external planners.
     pub(crate) const fn needs_planners(&self) -> bool {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
@@ -154,7 +154,7 @@ impl Verb {
         }
     }
 
-    /// Whether it is for a parent process, which says when it is to end.
+    /// Whether it serves a parent process, which ends it.
     pub(crate) const fn serves(&self) -> bool {
         matches!(
             self,
@@ -166,7 +166,7 @@ impl Verb {
         )
     }
 
-    /// Whether it ends by itself when it is interrupted, and tells what it has.
+    /// Whether it ends by itself when it is interrupted, and prints what it has so far.
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,

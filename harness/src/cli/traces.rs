@@ -69,12 +69,12 @@ pub(crate) enum DialectArg {
 #[derive(Debug, Args)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct ImportArgs {
-    /// The format [default: known by the file's content]
+    /// The format [default: recognised by the content of the file]
     #[arg(value_parser = import_formats())]
     pub(crate) format: Option<String>,
     /// The file, or - for stdin
     pub(crate) file: String,
-    /// How the file means its ends
+    /// Which ends of a live range the file includes
     #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
     pub(crate) dialect: DialectArg,
     /// Take offsets as pins
@@ -100,10 +100,10 @@ pub(crate) struct ExportArgs {
     pub(crate) plan: Option<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// tflite-micro: put the offline plan into a copy of this model, and write that
+    /// tflite-micro: write a copy of this model that contains the offline plan
     #[arg(long, value_name = "MODEL")]
     pub(crate) into: Option<String>,
-    /// c-header: what all names begin with
+    /// c-header: the prefix of all names
     #[arg(long, value_name = "NAME", default_value = "planlab")]
     pub(crate) prefix: String,
     /// Where to write the file (- for stdout)
@@ -146,7 +146,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Show this many of the buffers that make the peak
+    /// Show this many of the buffers that are live at the peak
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
 }

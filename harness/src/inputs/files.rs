@@ -24,7 +24,7 @@ impl Named {
     /// Reads all files, so that an error in the last one comes before any cell runs.
     pub(crate) fn of(arguments: &[String], reading: &Reading) -> Result<Self, Failure> {
         if arguments.iter().filter(|argument| *argument == "-").count() > 1 {
-            return Err(Failure::usage("standard input can be read once, but - is named twice"));
+            return Err(Failure::usage("standard input can be read only once, but - is named twice"));
         }
         let options = options(reading)?;
         let mut named = Self::default();
@@ -49,7 +49,7 @@ impl Named {
 
 fn options(reading: &Reading) -> Result<FileOptions, Failure> {
     let align = match reading.align {
-        Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
+        Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?),
         None => None,
     };
     let (part, dims) = (reading.parts.part.clone(), reading.parts.dims.clone());

@@ -86,7 +86,7 @@ impl Source {
             return Ok(source(Origin::File(path.to_owned()), argument));
         }
         if path.is_dir() {
-            return Err(Failure::usage(format!("{argument}: a folder is no trace")));
+            return Err(Failure::usage(format!("{argument}: this is a folder, not a trace")));
         }
         Ok(source(Origin::Workload, argument))
     }
@@ -114,7 +114,7 @@ impl Source {
 
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let align = match self.align {
-            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
+            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?),
             None => None,
         };
         let options = ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits());
@@ -194,7 +194,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
         Origin::Workload => {
             if let Some(part) = &source.part {
                 return Err(Failure::usage(format!(
-                    "{} is one trace, and has no part `{part}`",
+                    "{} is a single trace without parts, so it has no part `{part}`",
                     source.name
                 )));
             }

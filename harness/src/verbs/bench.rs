@@ -246,8 +246,8 @@ fn dry_run(
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
     let limit: Duration = left.iter().filter_map(|(cell, _)| cell.wall).sum();
     note(&format!(
-        "{} runs: {} of planning by earlier rows; {unknown} have none; by their limits at most {} one after the \
-         other, repeated samples of quick cells not counted",
+        "{} runs: {} of planning by earlier rows, {unknown} runs without an earlier row; at most {} by their limits, one \
+         after the other, without the repeated samples of quick cells",
         left.len(),
         quantity::seconds(known),
         quantity::seconds(quantity::nanoseconds(limit))
@@ -272,7 +272,7 @@ fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
 fn line(cell: &Cell, repetitions: u32) -> String {
     let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let mut parts = vec![cell.workload.clone(), cell.planner.clone()];
-    parts.extend(cell.target.map(|capacity| format!("capacity {capacity}")));
+    parts.extend(cell.target.map(|capacity| format!("capacity {}", quantity::memory(capacity))));
     parts.push(plural(cell.threads as u64, "thread"));
     parts.extend(cell.wall.map(|wall| format!("limit {}", quantity::seconds(quantity::nanoseconds(wall)))));
     parts.extend(cell.work.map(|work| format!("work limit {work}")));
@@ -321,12 +321,13 @@ fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
         note(&format!("{} on {}: {}: {}", row.planner, row.workload, row.status.name(), row.reason));
     }
     for surprise in surprises {
-        let found = surprise.found.map_or_else(|| "none".to_owned(), |height| height.to_string());
+        let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::memory);
         let (planner, workload) = (&surprise.planner, &surprise.workload);
-        note(&format!("{planner} on {workload}: height {} is known, found {found}", surprise.expected));
+        let expected = quantity::memory(surprise.expected);
+        note(&format!("{planner} on {workload}: the suite expects the height {expected}, found {found}"));
     }
     if tally.interrupted {
-        note("interrupted; the same command goes on from here");
+        note("interrupted; the same command continues from here");
     }
 }
 
@@ -365,7 +366,7 @@ fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
 fn lost_table(rows: &[Record]) -> String {
     let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
-        let height = row.height.map_or_else(String::new, |height| height.to_string());
+        let height = row.height.map_or_else(String::new, quantity::memory);
         table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
     }
     if rows.is_empty() { String::new() } else { table.render() + "\n" }

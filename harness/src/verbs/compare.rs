@@ -11,6 +11,7 @@ use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, reco
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         "{}: {} buffers, load {}\n\n",
         source.name,
         trace.instance.len(),
-        trace.instance.load().bytes
+        quantity::memory(trace.instance.load().bytes.get())
     );
     output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
     // If interrupted, some planners are missing, whatever the others found.
@@ -49,7 +50,7 @@ fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Fa
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
     let judgement =
-        judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
+        judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
     Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 

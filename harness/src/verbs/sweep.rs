@@ -71,7 +71,7 @@ fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failur
             Err(Failure::usage("--graph-batch is for graph files; a net can be made for any batch"))
         }
         Network::File(_) if args.optimizer.is_some() => Err(Failure::usage(
-            "--optimizer is for nets; a graph file lists what is kept beside the plan as external tensors",
+            "--optimizer is for nets; in a graph file, external tensors are what is kept beside the plan",
         )),
         _ => Ok(()),
     }
@@ -294,7 +294,7 @@ impl Answer<'_> {
             let shown = Shown::Bytes(capacity).shown();
             text.push_str(&format!("\nlargest batch in {shown} ({capacity} bytes), with what is kept:\n"));
             if self.kept >= capacity {
-                text.push_str("  what is kept beside the plan fills it already\n");
+                text.push_str("  what is kept beside the plan takes all of it\n");
             }
             for (column, fit) in self.columns.iter().zip(fits) {
                 text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));

@@ -26,6 +26,7 @@ mod isolation;
 mod json_errors;
 mod offload;
 mod published;
+mod own_files;
 mod pytorch;
 mod query;
 mod replay;
