@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     };
     let json = cli.json;
     let verdict = run(cli);
-    // What goes wrong while an interrupted process is being ended is no error to tell.
+    // What goes wrong while an interrupted process is being ended is not reported.
     planlab_files::settle();
     let exit = match verdict {
         Ok(exit) => exit,

@@ -60,8 +60,7 @@ impl FileOptions {
     }
 
     fn read(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {
-        let input =
-            File::open(path).map_err(|source| ExternalError::Io { file: name.to_owned(), source })?;
+        let input = File::open(path).map_err(|source| ExternalError::Io { file: name.to_owned(), source })?;
         Ok(read_trace_from(name, input, &self.reading(limits))?)
     }
 }
@@ -111,7 +110,8 @@ mod tests {
     use super::*;
 
     fn open(path: &Path, options: FileOptions) -> Result<FileWorkload, ExternalError> {
-        FileWorkload::open(path, &path.display().to_string(), options, InputLimits::default()).map(|(workload, _)| workload)
+        FileWorkload::open(path, &path.display().to_string(), options, InputLimits::default())
+            .map(|(workload, _)| workload)
     }
 
     #[test]
@@ -129,7 +129,10 @@ mod tests {
         fs::write(&path, "id,lower,upper,size\nx,0,3,40\ny,1,2,9\n").expect("writable");
         assert_ne!(open(&path, FileOptions::default()).expect("valid").key, before.key);
         let error = before.trace(InputLimits::default()).expect_err("changed");
-        assert_eq!(error.to_string(), format!("{}: the file has changed since it was first read", path.display()));
+        assert_eq!(
+            error.to_string(),
+            format!("{}: the file has changed since it was first read", path.display())
+        );
     }
 
     #[test]

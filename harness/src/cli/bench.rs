@@ -8,9 +8,11 @@ use super::common::{LimitArgs, Reading};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
-#[command(after_help = "A file becomes a workload with its name and the digest of its content as key, so a bench of it \
+#[command(
+    after_help = "A file becomes a workload with its name and the digest of its content as key, so a bench of it \
     resumes, and a changed file is another workload.\n\n\
-    Example: planlab bench my.csv --planner 'first-fit/*' --planner portfolio --report pages")]
+    Example: planlab bench my.csv --planner 'first-fit/*' --planner portfolio --report pages"
+)]
 pub(crate) struct BenchArgs {
     /// Trace files, workload keys (globs), or - for stdin, instead of a suite's workloads
     #[arg(value_name = "TRACE", conflicts_with = "suite")]

@@ -296,7 +296,10 @@ fn check_command(command: &[String]) -> Result<(), String> {
             let end = rest[start..].find('}').map_or(rest.len(), |end| start + end + 1);
             let found = &rest[start..end];
             if !PLACEHOLDERS.contains(&found) {
-                return Err(format!("`{found}` is not a placeholder; the placeholders are {}", PLACEHOLDERS.join(" ")));
+                return Err(format!(
+                    "`{found}` is not a placeholder; the placeholders are {}",
+                    PLACEHOLDERS.join(" ")
+                ));
             }
             rest = &rest[end..];
         }

@@ -41,7 +41,9 @@ impl Named {
             named.copies.push(copies);
         }
         if named.files.is_empty() && options != FileOptions::default() {
-            return Err(Failure::usage("--align, --pins, --part and --dim are for files, and no file is named"));
+            return Err(Failure::usage(
+                "--align, --pins, --part and --dim are for files, and no file is named",
+            ));
         }
         Ok(named)
     }
@@ -49,7 +51,9 @@ impl Named {
 
 fn options(reading: &Reading) -> Result<FileOptions, Failure> {
     let align = match reading.align {
-        Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?),
+        Some(bytes) => {
+            Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?)
+        }
         None => None,
     };
     let (part, dims) = (reading.parts.part.clone(), reading.parts.dims.clone());

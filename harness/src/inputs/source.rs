@@ -114,7 +114,9 @@ impl Source {
 
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let align = match self.align {
-            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?),
+            Some(bytes) => {
+                Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?)
+            }
             None => None,
         };
         let options = ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits());

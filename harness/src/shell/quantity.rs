@@ -35,7 +35,9 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
-        _ => return Err(format!("`{text}`: `{unit}` is not a unit of memory (B, KiB, MiB, GiB, kB, MB, GB)")),
+        _ => {
+            return Err(format!("`{text}`: `{unit}` is not a unit of memory (B, KiB, MiB, GiB, kB, MB, GB)"));
+        }
     };
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{decimals}");

@@ -49,8 +49,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
-    let judgement =
-        judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
+    let judgement = judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
     Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 

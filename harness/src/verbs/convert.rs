@@ -75,8 +75,9 @@ fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failur
         .own_plan()
         .ok_or_else(|| Failure::usage(format!("{name} does not say where it put every buffer")))?;
     let bytes = write_plan(&part.trace, &plan);
-    let refuse =
-        |violation| Failure::new(Exit::Invalid, format!("{name}'s own placement is not a valid plan: {violation}"));
+    let refuse = |violation| {
+        Failure::new(Exit::Invalid, format!("{name}'s own placement is not a valid plan: {violation}"))
+    };
     let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
     target.write(&bytes)?;
     note(&format!("{path}: {name}'s own placement, height {}", memory(height.get())));

@@ -195,8 +195,24 @@ fn word(summary: &Summary) -> String {
 
 fn cell_table(changes: &[&Change]) -> String {
     let mut table = Table::new(&[
-        "planner", "workload", "seed", "time A", "time B", "B/A", "95 % from", "95 % to", "noise", "time", "height A",
-        "height B", "height", "bound A", "bound B", "status A", "status B", "status",
+        "planner",
+        "workload",
+        "seed",
+        "time A",
+        "time B",
+        "B/A",
+        "95 % from",
+        "95 % to",
+        "noise",
+        "time",
+        "height A",
+        "height B",
+        "height",
+        "bound A",
+        "bound B",
+        "status A",
+        "status B",
+        "status",
     ]);
     for change in changes {
         let time = change.time;

@@ -63,7 +63,11 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
 fn valid_text(plan: &VerifiedPlan<'_>) -> String {
     let load = plan.instance().load().bytes;
     let part = percent(Some(fragmentation(plan.height(), load)));
-    format!("valid\nheight         {}\nload           {}\nfragmentation  {part}\n", memory(plan.height().get()), memory(load.get()))
+    format!(
+        "valid\nheight         {}\nload           {}\nfragmentation  {part}\n",
+        memory(plan.height().get()),
+        memory(load.get())
+    )
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {

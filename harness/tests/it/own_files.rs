@@ -53,7 +53,9 @@ fn nothing_runs_if_one_of_the_files_cannot_be_read() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "my.csv", TRACE);
     write(folder.path(), "bad.csv", "id,lower,upper,size\nx,3,3,1\n");
-    for (file, reason) in [("missing.csv", "missing.csv: "), ("bad.csv", "bad.csv:2: "), ("nothing", "`nothing`")] {
+    for (file, reason) in
+        [("missing.csv", "missing.csv: "), ("bad.csv", "bad.csv:2: "), ("nothing", "`nothing`")]
+    {
         let arguments = ["bench", "my.csv", file, "--planner", "bump", "--out", "store"];
         let (_, stderr) = run(folder.path(), &arguments, 2);
         assert!(stderr.contains(reason), "{stderr}");
@@ -95,8 +97,18 @@ fn a_suite_names_files_beside_it() {
 fn one_command_makes_a_report_with_the_maps_of_a_file() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "my net.csv", TRACE);
-    let arguments =
-        ["bench", "my net.csv", "--planner", "best-fit", "--planner", "bump", "--out", "store", "--report", "pages"];
+    let arguments = [
+        "bench",
+        "my net.csv",
+        "--planner",
+        "best-fit",
+        "--planner",
+        "bump",
+        "--out",
+        "store",
+        "--report",
+        "pages",
+    ];
     let (stdout, _) = run(folder.path(), &arguments, 0);
     assert!(stdout.contains("pages/index.html"), "{stdout}");
     let mut html = Vec::new();
@@ -138,7 +150,10 @@ fn a_trace_is_added_to_the_repository() {
     assert_eq!(added["output"], "data/mine/net-train-b8.csv.zst");
     let manifest = fs::read_to_string(folder.path().join("data/MANIFEST.toml")).expect("there");
     let line = manifest.lines().find(|line| line.contains("mine/net/train/b8")).expect("its line");
-    assert!(line.contains(added["digest"].as_str().expect("a digest")) && line.contains("licence: MIT"), "{line}");
+    assert!(
+        line.contains(added["digest"].as_str().expect("a digest")) && line.contains("licence: MIT"),
+        "{line}"
+    );
     let file = added["output"].as_str().expect("a path");
     assert_eq!(json(folder.path(), &["plan", file, "--planner", "best-fit"], 0)["load"].as_u64(), Some(8192));
     for (key, file, reason) in [

@@ -132,7 +132,8 @@ fn file_of(key: &str) -> Result<String, AddError> {
         return Err(bad("a key is ROUTE/NET/MODE/bN, and may have a variant behind that".to_owned()));
     };
     let is_plain = |segment: &&str| {
-        let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '_');
+        let is_letter =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '_');
         segment.starts_with(|c: char| c.is_ascii_alphanumeric()) && segment.chars().all(is_letter)
     };
     if let Some(wrong) = segments.iter().find(|segment| !is_plain(segment)) {
@@ -180,14 +181,15 @@ fn file_bytes(trace: &Trace, origin: &Origin, entry: &Recorded) -> Result<Vec<u8
 
 /// The comment above the manifest's first entry, and its entries.
 fn read_manifest(path: &Path) -> Result<(String, Manifest), AddError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| AddError::NoManifest { path: path.to_owned(), source })?;
+    let text =
+        fs::read_to_string(path).map_err(|source| AddError::NoManifest { path: path.to_owned(), source })?;
     let manifest: Manifest = toml::from_str(&text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
         let line = 1 + text.bytes().take(before).filter(|&byte| byte == b'\n').count();
         FormatError::new(path.display().to_string(), line as u64, error.message().replace('\n', " "))
     })?;
-    let head = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    let head =
+        text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
     Ok((head, manifest))
 }
 
@@ -286,11 +288,23 @@ mod tests {
             add(folder.path(), trace, origin).expect_err(&origin.key).to_string()
         };
         for (key, reason) in [
-            ("mine/net/train/b8", "there is a workload `mine/net/train/b8` already, in mine/net-train-b8.csv.zst"),
-            ("mine/net", "the key `mine/net`: a key is ROUTE/NET/MODE/bN, and may have a variant behind that"),
-            ("mine/net/eat/b8", "the key `mine/net/eat/b8`: `eat` is not a mode (train, infer, decode, process)"),
+            (
+                "mine/net/train/b8",
+                "there is a workload `mine/net/train/b8` already, in mine/net-train-b8.csv.zst",
+            ),
+            (
+                "mine/net",
+                "the key `mine/net`: a key is ROUTE/NET/MODE/bN, and may have a variant behind that",
+            ),
+            (
+                "mine/net/eat/b8",
+                "the key `mine/net/eat/b8`: `eat` is not a mode (train, infer, decode, process)",
+            ),
             ("mine/net/train/8", "the key `mine/net/train/8`: `8` is not a batch (b1, b32, ...)"),
-            ("model/net/train/b8", "the key `model/net/train/b8`: the route `model` is not for recorded workloads"),
+            (
+                "model/net/train/b8",
+                "the key `model/net/train/b8`: the route `model` is not for recorded workloads",
+            ),
             (
                 "mine/../train/b8",
                 "the key `mine/../train/b8`: `..` may have lower-case letters, digits, `-`, `.` and `_`",

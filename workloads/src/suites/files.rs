@@ -127,9 +127,8 @@ mod tests {
     fn a_wrong_name_is_an_error_with_its_place() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let error = |group: &str| {
-            let opened = suite(folder.path(), group).and_then(|mut suite| {
-                suite.open_files(InputLimits::default()).map(drop)
-            });
+            let opened = suite(folder.path(), group)
+                .and_then(|mut suite| suite.open_files(InputLimits::default()).map(drop));
             let place = format!("{}/", folder.path().display());
             opened.expect_err(group).to_string().replace(&place, "")
         };

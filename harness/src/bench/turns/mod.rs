@@ -117,8 +117,10 @@ impl Mark {
         }
         let has_rows = sides.iter().any(|side| side.results.exists());
         if has_rows && !is_begun {
-            let reason =
-                format!("{}: the folder has the results of other turns; name another one with --out", out.display());
+            let reason = format!(
+                "{}: the folder has the results of other turns; name another one with --out",
+                out.display()
+            );
             return Err(Failure::usage(reason));
         }
         mark.write(&mark.turns)?;

@@ -22,8 +22,7 @@ pub(super) fn of(trace: &Trace, same: Option<u64>) -> Result<Vec<u64>, String> {
 }
 
 fn recorded(trace: &Trace) -> Result<Vec<u64>, String> {
-    let unit =
-        trace.step_nanoseconds().ok_or("it does not give the time of a step (`# step-unit: ns`)")?;
+    let unit = trace.step_nanoseconds().ok_or("it does not give the time of a step (`# step-unit: ns`)")?;
     let steps = steps(trace);
     let last = steps.iter().map(|&(_, end)| end).max().unwrap_or(0);
     let mut order: Vec<usize> = (0..steps.len()).collect();
