@@ -116,7 +116,7 @@ fn one_command_makes_a_report_with_the_maps_of_a_file() {
     let text = |path: &Path| fs::read_to_string(path).expect("readable");
     let page = html.iter().find(|path| path.to_string_lossy().contains("file.my-net.csv"));
     let page = text(page.unwrap_or_else(|| panic!("no page of the workload: {html:?}")));
-    assert!(page.contains("file/my net.csv/") && page.contains("4.98 KiB"), "{page}");
+    assert!(page.contains("file/my net.csv/") && page.contains("8.00 KiB"), "{page}");
     // The store has what the maps need.
     run(folder.path(), &["audit", "store"], 0);
     fs::remove_file(folder.path().join("my net.csv")).expect("removable");
@@ -143,7 +143,7 @@ fn a_trace_is_added_to_the_repository() {
     write(folder.path(), "my.csv", TRACE);
     let add = |key: &str, file: &str, more: &[&str], code: i32| {
         let words = ["add-workload", file, "--key", key, "--source", "a test, 1.0", "--license", "MIT"];
-        json(folder.path(), &[&words, &["--data", "data"], more].concat(), code)
+        json(folder.path(), &[&words[..], &["--data", "data"], more].concat(), code)
     };
     let added = add("mine/net/train/b8", "my.csv", &["--align", "512"], 0);
     assert_eq!((added["buffers"].as_u64(), added["load"].as_u64()), (Some(3), Some(8192)), "{added}");

@@ -145,7 +145,7 @@ fn file_of(key: &str) -> Result<String, AddError> {
     if !MODES.contains(mode) {
         return Err(bad(format!("`{mode}` is not a mode ({})", MODES.join(", "))));
     }
-    if !batch.strip_prefix('b').is_some_and(|number| number.parse::<u64>().is_ok()) {
+    if batch.strip_prefix('b').is_none_or(|number| number.parse::<u64>().is_err()) {
         return Err(bad(format!("`{batch}` is not a batch (b1, b32, ...)")));
     }
     Ok(format!("{route}/{}.csv.zst", segments[1..].join("-")))
