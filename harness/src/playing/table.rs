@@ -89,7 +89,7 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
     table.without_empty_columns().render() + COLUMNS
 }
 
-const COLUMNS: &str = "\nCPU and wall time are those of a request with its free. `warm-up` propagations were played before the \
+const COLUMNS: &str = "\nCPU and wall time are those of a request with its free. `warm-up` propagations were played before the\n\
     measurement; `simulate` plays a trace once from an empty pool, so a pool can be smaller there.\n";
 
 /// CPU time per request of the empty loop in the same number of threads, which the time of all others includes.

@@ -74,7 +74,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..digits], text[digits..].trim())
 }
 
-/// Bytes with a unit and in full: `11.1 MiB (11143168)`; below 1 KiB in full alone.
+/// Bytes with a unit and in full: `10.6 MiB (11143168)`; below 1 KiB in full alone.
 pub(crate) fn memory(bytes: u64) -> String {
     let short = planlab_results::format::bytes(bytes);
     if bytes < 1024 { short } else { format!("{short} ({bytes})") }

@@ -148,7 +148,7 @@ const HEAD: [&str; 12] = [
     "last: time",
 ];
 
-const WARM_UP: &str = "\nEvery allocator begins with an empty pool. `replay` plays propagations to warm it up before it \
+const WARM_UP: &str = "\nEvery allocator begins with an empty pool. `replay` plays propagations to warm it up before it\n\
     measures, so a pool can be larger there; --iterations N plays the trace N times here.\n";
 
 fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {

@@ -34,7 +34,7 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
     table.without_empty_columns().render() + COLUMNS
 }
 
-const COLUMNS: &str = "\nTimes are those of one propagation. `warm-up` propagations were played before the measurement; \
+const COLUMNS: &str = "\nTimes are those of one propagation. `warm-up` propagations were played before the measurement;\n\
     `simulate` plays a trace once from an empty pool, so a pool can be smaller there.\n";
 
 /// The line of a contender's processes.
