@@ -344,11 +344,11 @@ mod tests {
     fn what_is_wrong_is_told_by_line() {
         let line = |text: &str, what: &str| format!("{GOOD}{text}").replace(what, "");
         for (text, place, reason) in [
-            (line("honours = [\"in-place\"]\n", ""), ":1:", "can say"),
+            (line("honours = [\"in-place\"]\n", ""), ":1:", "can express"),
             (GOOD.replace("external/peer", "peer"), ":1:", "a key is"),
             (GOOD.replace("{output}", "{outptu}"), ":1:", "{output}"),
             (GOOD.replace("{output}", "{output}{nonsense}"), ":1:", "{nonsense}"),
-            (format!("{GOOD}{GOOD}"), ":5:", "there already"),
+            (format!("{GOOD}{GOOD}"), ":5:", "there are two entries"),
             (line("speed = 3\n", ""), ":5:", "speed"),
             (GOOD.replace("minimalloc", "maximalloc"), ":4:", "maximalloc"),
         ] {

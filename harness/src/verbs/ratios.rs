@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         note(&format!("`{}` was not run", name.name));
     }
     if of.iter().chain(&over).all(|name| name.planners.is_empty()) {
-        return Err(Failure::usage(format!("{}: no planner of these was run", args.results.display())));
+        return Err(Failure::usage(format!("{}: none of these planners was run", args.results.display())));
     }
     let comparison = Comparison::new(&rows, of, over);
     if comparison.pairs() == 0 {

@@ -283,7 +283,7 @@ fn what_cannot_be_played_is_refused_before_anything_runs() {
     run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "plan.csv"], 0);
     let twice = ["replay", "trace.csv", "--plan", "plan.csv", "--plan", "plan.csv"];
     let (_, stderr) = run(folder.path(), &twice, 2);
-    assert!(stderr.contains("given before"), "{stderr}");
+    assert!(stderr.contains("given twice"), "{stderr}");
     let host = ["replay", "trace.csv", "--allocator", "tlsf", "--work", "kernels"];
     let (_, stderr) = run(folder.path(), &host, 2);
     assert!(stderr.contains("for devices"), "{stderr}");
