@@ -134,6 +134,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Sweep(args) => verbs::sweep::run(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),
+        Verb::AddWorkload(args) => verbs::add_workload::run(&args, output),
         Verb::Explain(args) => verbs::explain::run(&args, output),
         #[cfg(feature = "reports")]
         Verb::Show(args) => verbs::picture::show(&args, output),

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod catalog;
 pub mod expected;
 pub mod external;
+pub mod files;
 pub mod formats;
 mod glob;
 pub mod models;
@@ -18,6 +19,7 @@ pub mod synthetic;
 pub mod waste;
 
 pub use catalog::{Catalog, WorkloadError};
+pub use files::{FileOptions, FileWorkload};
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};
 pub use glob::glob;
 pub use nearest::{did_you_mean, nearest};

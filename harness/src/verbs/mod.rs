@@ -1,5 +1,6 @@
 //! One file per verb, or per few that are alike.
 
+pub(crate) mod add_workload;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod certificate;

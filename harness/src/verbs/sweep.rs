@@ -19,6 +19,7 @@ use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
+use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use planlab_results::Store;
@@ -72,7 +73,7 @@ fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failur
             Err(Failure::usage("--graph-batch is for graph files; a net can be made for any batch"))
         }
         Network::File(_) if args.optimizer.is_some() => Err(Failure::usage(
-            "--optimizer is for nets; a graph file lists what is kept beside the plan as external tensors",
+            "--optimizer is for nets; in a graph file, external tensors are what is kept beside the plan",
         )),
         _ => Ok(()),
     }
@@ -254,14 +255,14 @@ impl Answer<'_> {
             table.push(std::iter::once(Shown::Count(batch)).chain(cells).collect());
         }
         let first = self.args.batch.from;
-        let kept = Shown::Bytes(self.kept).shown();
+        let kept = memory(self.kept);
         let mut text = format!("{}: {kept} kept beside the plan\n\n{}", network.key(first), table.render());
         text.push_str("\nload: the most bytes live at once; a planner that uses in-place can be below it\n");
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
-            let shown = Shown::Bytes(capacity).shown();
-            text.push_str(&format!("\nlargest batch in {shown} ({capacity} bytes), with what is kept:\n"));
+            let capacity_text = memory(capacity);
+            text.push_str(&format!("\nlargest batch in {capacity_text}, with what is kept:\n"));
             if self.kept >= capacity {
-                text.push_str("  what is kept beside the plan fills it already\n");
+                text.push_str("  what is kept beside the plan takes all of it\n");
             }
             for (column, fit) in self.columns.iter().zip(fits) {
                 text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));

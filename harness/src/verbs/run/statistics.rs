@@ -21,7 +21,7 @@ const MISSES: [(&str, &str); 7] = [
     ("other_size", "another size or alignment than planned"),
     ("other_order", "a block that should have been free was in use"),
     ("departed", "later in a round that left its plan"),
-    ("reentrant", "asked for by a signal handler in the middle of another call"),
+    ("reentrant", "requested by a signal handler in the middle of another call"),
 ];
 /// The most plans that the table shows.
 const SHOWN: usize = 12;
@@ -83,7 +83,7 @@ impl Device {
             text += &format!("{}: missed: {count}, {means}\n", self.device);
         }
         text += &format!(
-            "{}: {} held at most, {} in use at most; asked the driver {} times; no room: {}\n",
+            "{}: {} held at most, {} in use at most; requests to the driver: {}; no room: {}\n",
             self.device,
             format::bytes(self.count("reserved_peak")),
             format::bytes(self.count("used_peak")),
@@ -232,7 +232,7 @@ impl Total {
             text += &format!("missed: {count}, {means}\n");
         }
         let (rounds, departures) = (self.count("rounds"), self.count("departures"));
-        text += &format!("rounds that went as planned: {rounds}; that did not: {departures}\n");
+        text += &format!("rounds that followed their plan: {rounds}; that departed from it: {departures}\n");
         if self.plans.is_empty() {
             text +=
                 "no plan: no sequence of large requests came twice in a row, or too few bytes were in use\n";
@@ -307,7 +307,7 @@ fn counted(number: u64, what: &str) -> String {
 /// The possible reasons for missing statistics.
 pub(super) fn none_seen(min_size: u64) -> String {
     format!(
-        "no large request was seen: the program made none of at least {}, or it is static or set-uid, has an allocator of \
+        "no large request was seen: the program made no request of at least {}, or it is static or set-uid, has an allocator of \
          its own, or ended by a signal or by _exit",
         format::bytes(min_size)
     )
