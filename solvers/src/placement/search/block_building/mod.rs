@@ -1,0 +1,315 @@
+//! Block building: joins buffers to blocks that leave little empty, as in a puzzle.
+//!
+//! Where memory is tight, what ends at a step must leave its room to what starts there. So the steps alone tell which
+//! buffers probably lie side by side: those with the same live range on one another (a *stack*), one that ends where
+//! another of about the same size starts in a *row*, and five around each other in a *wheel* (see the module `forest`).
+//! The search joins the least doubtful first, as far as the load of the blocks stays below a capacity, and treats
+//! blocks like buffers. What no join fits any more shows that an earlier one was wrong: it takes apart a few blocks that
+//! start or end at one step, some levels deep, joins again under some noise, and keeps what has no more blocks than
+//! before. If fewer are left than ever, an exact search (or first fit) places them. First fit in the order of the
+//! resulting offsets gives the plan, so that every state leads to a valid one.
+//!
+//! After a long time without progress it starts over. The capacity is the bound, in every third course one between it
+//! and the best height.
+//!
+//! # References
+//!
+//! 1. P. Y. Wang, *Two algorithms for constrained two-dimensional cutting stock problems*, Operations Research 31(3),
+//!    1983, doi:10.1287/opre.31.3.573 (rectangles joined while little is wasted).
+//! 2. T.-C. Wang and D. F. Wong, *An optimal algorithm for floorplan area optimization*, DAC 1990,
+//!    doi:10.1145/123186.123253 (wheels beside straight cuts).
+//! 3. G. Schrimpf, J. Schneider, H. Stamm-Wilbrandt and G. Dueck, *Record breaking optimization results using the ruin
+//!    and recreate principle*, Journal of Computational Physics 159(2), 2000, doi:10.1006/jcph.1999.6413.
+//!
+//! # Complexity
+//!
+//! Anytime. The first blocks take O(n log n) if few buffers start or end at each step; a step then depends on the blocks
+//! that it takes apart, not on n.
+//!
+//! # Deviations from the paper
+//!
+//! - Live ranges fix where buffers lie in time, so only joins whose steps agree count. Wang keeps all blocks that waste
+//!   less than a limit; this search has one partition into blocks at a time, and corrects it.
+
+mod forest;
+mod joins;
+
+use planlab_dsa::{Buffer, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange, Planner, Run};
+use rand::RngExt;
+
+use self::forest::Forest;
+use self::joins::Joins;
+use super::HONOURS;
+use super::model::can_stand;
+use super::moves::below;
+use super::start;
+use super::walk::Search;
+use super::window::{self, Answer, Piece};
+use crate::arenas::{has_arenas, plan_each_arena};
+use crate::placement::Order;
+use crate::placement::columns::Columns;
+use crate::placement::start_from_hints::offer_hints;
+
+/// Units of work between two looks at whether the search goes on.
+const TURN: u64 = 5_000_000;
+/// Failures in a row before the search starts over: this, and so many for each block.
+const PATIENCE: u64 = 1_000;
+const PATIENCE_PER_BLOCK: u64 = 10;
+/// The most levels of blocks taken apart in a step, fewer than this, and the most parts.
+const DEPTH: u32 = 7;
+const MOST_PARTS: usize = 200;
+/// The most blocks at the step that are taken apart.
+const MOST_AT_ONCE: usize = 24;
+/// One step in this many may leave one block more.
+const WORSE: u32 = 50;
+/// Nodes of the exact search for each block.
+const NODES_PER_BLOCK: u64 = 100;
+/// Plans may take this part of the work.
+const PLANNING: u64 = 4;
+
+/// Joins buffers to blocks without waste; key `block-building`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::search::BlockBuilding;
+///
+/// // A wheel: four buffers around a fifth.
+/// let buffers = [(2, 0, 2), (4, 2, 3), (2, 1, 3), (4, 0, 1), (2, 1, 2)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&BlockBuilding, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockBuilding;
+
+impl Planner for BlockBuilding {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "block-building".into(),
+            summary: "joins buffers to blocks that leave little empty, and corrects the joins".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { hint: true, ..HONOURS },
+            randomized: true,
+            reference: "Wang 1983, doi:10.1287/opre.31.3.573",
+            complexity: "anytime",
+            practical: Some(super::PRACTICAL),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
+        offer_hints(run)?;
+        if start::best(run)?.is_none() {
+            return Ok(());
+        }
+        let Some(mut search) = BlockSearch::new(run.instance()) else { return Ok(()) };
+        while search.slice(run, TURN)? {}
+        Ok(())
+    }
+}
+
+/// Block building that can be resumed.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockSearch {
+    /// Columns and granules of each buffer.
+    buffers: Vec<(u32, u32, u64)>,
+    columns: usize,
+    grain: u64,
+    capacity: u64,
+    forest: Forest,
+    joins: Joins,
+    courses: u64,
+    /// The fewest blocks of this course, and the fewest that were placed.
+    fewest: usize,
+    placed: usize,
+    failures: u64,
+    work: u64,
+    planning: u64,
+}
+
+impl BlockSearch {
+    /// `None` if no plan without hand-overs exists, or there is nothing to join.
+    pub(crate) fn new(instance: &Instance) -> Option<Self> {
+        if instance.len() < 2 || !can_stand(instance) {
+            return None;
+        }
+        let grain = instance.granularity();
+        let columns = Columns::of_live_ranges(instance);
+        let number = |index: usize| u32::try_from(index).expect("fewer than 2^32 columns");
+        let buffer = |buffer: &Buffer| {
+            let range = columns.of(buffer.live);
+            (number(range.start), number(range.end), buffer.size.get().div_ceil(grain))
+        };
+        let buffers: Vec<_> = instance.buffers().iter().map(buffer).collect();
+        Some(Self {
+            forest: Forest::new(&buffers, columns.len(), 0),
+            columns: columns.len(),
+            grain,
+            capacity: 0,
+            joins: Joins::default(),
+            courses: 0,
+            fewest: buffers.len(),
+            placed: usize::MAX,
+            failures: 0,
+            work: 0,
+            planning: 0,
+            buffers,
+        })
+    }
+
+    /// The number of buffers for each block of the current course.
+    pub(crate) fn buffers_per_block(&self) -> usize {
+        self.buffers.len() / self.fewest.max(1)
+    }
+
+    /// Begins a course. False if nothing could be joined.
+    fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.capacity = self.draw_capacity(run);
+        self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
+        self.joins.vary(run.rng());
+        self.join(run, &[])?;
+        self.forest.keep();
+        self.courses += 1;
+        (self.fewest, self.placed, self.failures) = (self.forest.roots().len(), usize::MAX, 0);
+        self.try_planning(run)?;
+        Ok(self.fewest < self.buffers.len())
+    }
+
+    fn draw_capacity(&self, run: &mut Run<'_>) -> u64 {
+        let bound = run.bound().of(planlab_dsa::Scope::NoHandOver).value.get().div_ceil(self.grain);
+        let best = run.height_to_beat().map_or(bound, |height| height.get() / self.grain);
+        if self.courses % 3 == 2 && best > bound { run.rng().random_range(bound..best) } else { bound }
+    }
+
+    fn join(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
+        let mut rng = run.rng().clone();
+        let work = &mut self.work;
+        self.joins.make(&mut self.forest, new, &mut rng, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
+        *run.rng() = rng;
+        Ok(())
+    }
+
+    /// Takes apart blocks that start or end at one column. Returns their parts.
+    fn ruin(&mut self, run: &mut Run<'_>) -> Vec<u32> {
+        let rng = run.rng();
+        let roots = self.forest.roots();
+        let Some(at) = below(rng, roots.len()) else { return Vec::new() };
+        let block = self.forest.block(roots[at]);
+        let column = if rng.random() { block.start } else { block.end };
+        let mut open = vec![roots[at]];
+        let near = self.forest.starting(column).iter().chain(self.forest.ending(column));
+        open.extend(near.copied().filter(|&other| other != roots[at]).take(MOST_AT_ONCE));
+        let depth = rng.random_range(1..DEPTH);
+        let chance = rng.random_range(0.3..0.9);
+        let mut first = 0;
+        for level in 0..depth {
+            let last = open.len();
+            for at in first..last {
+                if open.len() < MOST_PARTS && (level == 0 || rng.random_bool(chance)) {
+                    self.forest.split(open[at], &mut open);
+                }
+            }
+            first = last;
+        }
+        self.work += open.len() as u64;
+        open.retain(|&id| self.forest.is_root(id));
+        open
+    }
+
+    /// Places the blocks if there are fewer than ever, and planning has not taken too large a part of the work.
+    fn try_planning(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let blocks = self.forest.roots().len();
+        if blocks >= self.placed || (blocks > 1 && self.planning * PLANNING > self.work) {
+            return Ok(());
+        }
+        self.placed = blocks;
+        let before = self.work;
+        let offsets = self.place(run)?;
+        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
+        order.sort_by_key(|&id| offsets[id as usize]);
+        self.work += order.len() as u64;
+        start::in_order(run, order)?;
+        self.planning += self.work - before;
+        Ok(())
+    }
+
+    /// The offset of each buffer, in granules, by an exact search for those of the blocks, or else by first fit.
+    fn place(&mut self, run: &mut Run<'_>) -> Result<Vec<u64>, Halt> {
+        let blocks: Vec<_> = self.forest.roots().iter().map(|&id| self.forest.block(id)).collect();
+        let piece = |block: &forest::Block| Piece {
+            start: block.start,
+            end: block.end,
+            size: block.size,
+            align: 1,
+        };
+        let pieces: Vec<Piece> = blocks.iter().map(piece).collect();
+        let seed = run.rng().random();
+        let ceiling = self.capacity;
+        let nodes = NODES_PER_BLOCK * pieces.len() as u64;
+        let work = &mut self.work;
+        let mut tick = |units| {
+            *work += units;
+            run.tick(units)
+        };
+        if let Answer::Placed(offsets) = window::search((&pieces, &[]), ceiling, (nodes, seed), &mut tick)? {
+            return Ok(self.forest.spread(&offsets));
+        }
+        let buffer = |piece: &Piece| {
+            LiveRange::new(piece.start, piece.end).map(|live| Buffer::new(Bytes::new(piece.size), live))
+        };
+        let buffers: Vec<Buffer> = pieces.iter().filter_map(|piece| buffer(piece).ok()).collect();
+        let Ok(instance) = Instance::from_buffers(buffers) else { return Ok(vec![0; self.buffers.len()]) };
+        let mut best: Option<(u64, Vec<u64>)> = None;
+        for order in [Order::Size, Order::Area, Order::Width] {
+            let order: Vec<u32> = order.of(&instance).into_iter().map(planlab_dsa::BufferId::get).collect();
+            let offsets = start::first_fit(&instance, &order, &mut tick)?;
+            let ends = offsets.iter().zip(&pieces).map(|(offset, piece)| offset + piece.size);
+            let height = ends.max().unwrap_or(0);
+            if best.as_ref().is_none_or(|(least, _)| height < *least) {
+                best = Some((height, offsets));
+            }
+        }
+        let (_, offsets) = best.unwrap_or_default();
+        Ok(self.forest.spread(&offsets))
+    }
+}
+
+impl Search for BlockSearch {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.work += 1;
+        run.tick(1)?;
+        let blocks = self.forest.roots().len();
+        let patience = PATIENCE + PATIENCE_PER_BLOCK * blocks as u64;
+        if self.courses == 0 || self.failures > patience || blocks == 1 {
+            return self.begin(run);
+        }
+        self.joins.vary(run.rng());
+        let parts = self.ruin(run);
+        self.join(run, &parts)?;
+        let most = blocks + usize::from(run.rng().random_range(0..WORSE) == 0);
+        let left = self.forest.roots().len();
+        self.failures += 1;
+        if left > most {
+            self.forest.undo();
+            return Ok(true);
+        }
+        self.forest.keep();
+        if left < self.fewest {
+            (self.fewest, self.failures) = (left, 0);
+        }
+        self.try_planning(run)?;
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.work
+    }
+}
