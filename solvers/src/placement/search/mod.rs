@@ -45,6 +45,7 @@ pub(crate) use lns::LnsTurns;
 pub use probe::DecoderProbe;
 pub(crate) use start::{first_fit, from_incumbent, from_plan};
 pub use tabu::Tabu;
+pub(crate) use walk::Search;
 
 use planlab_dsa::Honours;
 

@@ -34,14 +34,18 @@
 mod forest;
 mod joins;
 
-use planlab_dsa::{Buffer, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange, Planner, Run};
-use rand::RngExt;
+use planlab_dsa::{
+    Buffer, BufferId, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange, Planner, Run, Scope,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use self::forest::Forest;
 use self::joins::Joins;
 use super::HONOURS;
 use super::model::can_stand;
 use super::moves::below;
+use super::neighbours::Tick;
 use super::start;
 use super::walk::Search;
 use super::window::{self, Answer, Piece};
@@ -64,6 +68,11 @@ const MOST_AT_ONCE: usize = 24;
 const WORSE: u32 = 50;
 /// Nodes of the exact search for each block.
 const NODES_PER_BLOCK: u64 = 100;
+/// The most blocks that it places, and the units of work for one of its own.
+const MOST_EXACT: usize = 100;
+const WORK_PER_UNIT: u64 = 16;
+/// The orders in which first fit places blocks.
+const ORDERS: [Order; 3] = [Order::Size, Order::Area, Order::Width];
 /// Plans may take this part of the work.
 const PLANNING: u64 = 4;
 
@@ -107,7 +116,7 @@ impl Planner for BlockBuilding {
         if start::best(run)?.is_none() {
             return Ok(());
         }
-        let Some(mut search) = BlockSearch::new(run.instance()) else { return Ok(()) };
+        let Some(mut search) = BlockSearch::new(run) else { return Ok(()) };
         while search.slice(run, TURN)? {}
         Ok(())
     }
@@ -123,6 +132,7 @@ pub(crate) struct BlockSearch {
     capacity: u64,
     forest: Forest,
     joins: Joins,
+    rng: ChaCha8Rng,
     courses: u64,
     /// The fewest blocks of this course, and the fewest that were placed.
     fewest: usize,
@@ -134,7 +144,8 @@ pub(crate) struct BlockSearch {
 
 impl BlockSearch {
     /// `None` if no plan without hand-overs exists, or there is nothing to join.
-    pub(crate) fn new(instance: &Instance) -> Option<Self> {
+    pub(crate) fn new(run: &mut Run<'_>) -> Option<Self> {
+        let instance = run.instance();
         if instance.len() < 2 || !can_stand(instance) {
             return None;
         }
@@ -152,6 +163,7 @@ impl BlockSearch {
             grain,
             capacity: 0,
             joins: Joins::default(),
+            rng: ChaCha8Rng::seed_from_u64(run.rng().random()),
             courses: 0,
             fewest: buffers.len(),
             placed: usize::MAX,
@@ -162,16 +174,21 @@ impl BlockSearch {
         })
     }
 
-    /// The number of buffers for each block of the current course.
-    pub(crate) fn buffers_per_block(&self) -> usize {
-        self.buffers.len() / self.fewest.max(1)
+    /// The number of courses begun.
+    pub(crate) const fn courses(&self) -> u64 {
+        self.courses
+    }
+
+    /// Whether the fewest blocks of this course are at most half as many as buffers.
+    pub(crate) const fn is_promising(&self) -> bool {
+        2 * self.fewest <= self.buffers.len()
     }
 
     /// Begins a course. False if nothing could be joined.
     fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         self.capacity = self.draw_capacity(run);
         self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
-        self.joins.vary(run.rng());
+        self.joins.vary(&mut self.rng);
         self.join(run, &[])?;
         self.forest.keep();
         self.courses += 1;
@@ -180,26 +197,28 @@ impl BlockSearch {
         Ok(self.fewest < self.buffers.len())
     }
 
-    fn draw_capacity(&self, run: &mut Run<'_>) -> u64 {
-        let bound = run.bound().of(planlab_dsa::Scope::NoHandOver).value.get().div_ceil(self.grain);
-        let best = run.height_to_beat().map_or(bound, |height| height.get() / self.grain);
-        if self.courses % 3 == 2 && best > bound { run.rng().random_range(bound..best) } else { bound }
+    fn draw_capacity(&mut self, run: &Run<'_>) -> u64 {
+        let granules = |bytes: Bytes| bytes.get() / self.grain;
+        let bound = run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain);
+        let best = run.height_to_beat().map_or(bound, granules);
+        match self.courses % 3 {
+            1 => run.target().map_or(bound, granules).max(bound),
+            2 if best > bound => self.rng.random_range(bound..best),
+            _ => bound,
+        }
     }
 
     fn join(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
-        let mut rng = run.rng().clone();
         let work = &mut self.work;
-        self.joins.make(&mut self.forest, new, &mut rng, &mut |units| {
+        self.joins.make(&mut self.forest, new, &mut self.rng, &mut |units| {
             *work += units;
             run.tick(units)
-        })?;
-        *run.rng() = rng;
-        Ok(())
+        })
     }
 
     /// Takes apart blocks that start or end at one column. Returns their parts.
-    fn ruin(&mut self, run: &mut Run<'_>) -> Vec<u32> {
-        let rng = run.rng();
+    fn ruin(&mut self) -> Vec<u32> {
+        let rng = &mut self.rng;
         let roots = self.forest.roots();
         let Some(at) = below(rng, roots.len()) else { return Vec::new() };
         let block = self.forest.block(roots[at]);
@@ -243,43 +262,52 @@ impl BlockSearch {
 
     /// The offset of each buffer, in granules, by an exact search for those of the blocks, or else by first fit.
     fn place(&mut self, run: &mut Run<'_>) -> Result<Vec<u64>, Halt> {
-        let blocks: Vec<_> = self.forest.roots().iter().map(|&id| self.forest.block(id)).collect();
-        let piece = |block: &forest::Block| Piece {
-            start: block.start,
-            end: block.end,
-            size: block.size,
-            align: 1,
+        let piece = |&id: &u32| {
+            let block = self.forest.block(id);
+            Piece { start: block.start, end: block.end, size: block.size, align: 1 }
         };
-        let pieces: Vec<Piece> = blocks.iter().map(piece).collect();
-        let seed = run.rng().random();
-        let ceiling = self.capacity;
-        let nodes = NODES_PER_BLOCK * pieces.len() as u64;
-        let work = &mut self.work;
-        let mut tick = |units| {
-            *work += units;
-            run.tick(units)
-        };
-        if let Answer::Placed(offsets) = window::search((&pieces, &[]), ceiling, (nodes, seed), &mut tick)? {
-            return Ok(self.forest.spread(&offsets));
-        }
-        let buffer = |piece: &Piece| {
-            LiveRange::new(piece.start, piece.end).map(|live| Buffer::new(Bytes::new(piece.size), live))
-        };
-        let buffers: Vec<Buffer> = pieces.iter().filter_map(|piece| buffer(piece).ok()).collect();
-        let Ok(instance) = Instance::from_buffers(buffers) else { return Ok(vec![0; self.buffers.len()]) };
-        let mut best: Option<(u64, Vec<u64>)> = None;
-        for order in [Order::Size, Order::Area, Order::Width] {
-            let order: Vec<u32> = order.of(&instance).into_iter().map(planlab_dsa::BufferId::get).collect();
-            let offsets = start::first_fit(&instance, &order, &mut tick)?;
-            let ends = offsets.iter().zip(&pieces).map(|(offset, piece)| offset + piece.size);
-            let height = ends.max().unwrap_or(0);
-            if best.as_ref().is_none_or(|(least, _)| height < *least) {
-                best = Some((height, offsets));
+        let pieces: Vec<Piece> = self.forest.roots().iter().map(piece).collect();
+        if pieces.len() <= MOST_EXACT {
+            let (nodes, seed) = (NODES_PER_BLOCK * pieces.len() as u64, self.rng.random());
+            let work = &mut self.work;
+            let answer = window::search((&pieces, &[]), self.capacity, (nodes, seed), &mut |units| {
+                *work += WORK_PER_UNIT * units;
+                run.tick(WORK_PER_UNIT * units)
+            })?;
+            if let Answer::Placed(offsets) = answer {
+                return Ok(self.forest.spread(&offsets));
             }
         }
-        let (_, offsets) = best.unwrap_or_default();
+        let work = &mut self.work;
+        let offsets = lowest_first_fit(&pieces, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
         Ok(self.forest.spread(&offsets))
     }
+}
+
+/// The offsets of the lowest of a few first fits; all 0 if the pieces are too large for an instance.
+fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
+    let buffer = |piece: &Piece| {
+        let live = LiveRange::new(piece.start, piece.end).ok()?;
+        Some(Buffer::new(Bytes::new(piece.size), live))
+    };
+    let buffers = pieces.iter().map(buffer).collect::<Option<Vec<_>>>();
+    let Some(instance) = buffers.and_then(|buffers| Instance::from_buffers(buffers).ok()) else {
+        return Ok(vec![0; pieces.len()]);
+    };
+    let mut best: Option<(u64, Vec<u64>)> = None;
+    for order in ORDERS {
+        let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();
+        let offsets = start::first_fit(&instance, &order, tick)?;
+        let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
+        let height = ends.max().unwrap_or(0);
+        if best.as_ref().is_none_or(|(least, _)| height < *least) {
+            best = Some((height, offsets));
+        }
+    }
+    Ok(best.map_or_else(Vec::new, |(_, offsets)| offsets))
 }
 
 impl Search for BlockSearch {
@@ -291,10 +319,10 @@ impl Search for BlockSearch {
         if self.courses == 0 || self.failures > patience || blocks == 1 {
             return self.begin(run);
         }
-        self.joins.vary(run.rng());
-        let parts = self.ruin(run);
+        self.joins.vary(&mut self.rng);
+        let parts = self.ruin();
         self.join(run, &parts)?;
-        let most = blocks + usize::from(run.rng().random_range(0..WORSE) == 0);
+        let most = blocks + usize::from(self.rng.random_range(0..WORSE) == 0);
         let left = self.forest.roots().len();
         self.failures += 1;
         if left > most {
