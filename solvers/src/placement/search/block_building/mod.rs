@@ -341,3 +341,66 @@ impl Search for BlockSearch {
         self.work
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::{Budget, Outcome, execute};
+
+    use super::*;
+
+    fn plan(instance: &Instance, work: u64, seed: u64) -> Outcome<'_> {
+        execute(&BlockBuilding, instance, Budget { work: Some(work), ..Budget::default() }, seed)
+    }
+
+    /// A rectangle of steps and sizes cut into wheels, and these into wheels, `depth` levels deep; the centres lack
+    /// one granule.
+    fn wheels(depth: u32) -> Vec<Buffer> {
+        let mut open = vec![(0_u32, 3_u32.pow(depth), 3_u64.pow(depth) * 4)];
+        for _ in 0..depth {
+            let parts = |(start, end, size): (u32, u32, u64)| {
+                let (step, part) = ((end - start) / 3, size / 3);
+                let (left, right) = (start + step, end - step);
+                let centre = (left, right, part - 1);
+                [(start, right, part), (right, end, 2 * part), (left, end, part), (start, left, 2 * part), centre]
+            };
+            open = open.into_iter().flat_map(parts).collect();
+        }
+        let buffer = |(start, end, size): (u32, u32, u64)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        open.into_iter().map(buffer).collect()
+    }
+
+    #[test]
+    fn wheels_of_wheels_are_put_together() {
+        let instance = Instance::from_buffers(wheels(3)).expect("valid");
+        assert_eq!(instance.len(), 125);
+        let outcome = plan(&instance, 400_000, 1);
+        assert!(outcome.is_optimal(), "{:?} over a load of {}", outcome.height(), instance.load().bytes);
+    }
+
+    #[test]
+    fn what_straight_lines_cut_is_put_together() {
+        for seed in 0..4 {
+            let (instance, _) = guillotine(150, Bytes::new(1 << 30), seed);
+            let outcome = plan(&instance, 400_000, seed);
+            assert!(outcome.is_optimal(), "seed {seed}: {:?}", outcome.height());
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_plan() {
+        let (instance, _) = guillotine(300, Bytes::new(1 << 30), 9);
+        let offsets = |seed| plan(&instance, 60_000, seed).best.map(|best| best.offsets().to_vec());
+        assert_eq!(offsets(3), offsets(3));
+    }
+
+    #[test]
+    fn it_takes_no_work_where_nothing_fits_together() {
+        let buffer = |start| Buffer::new(Bytes::new(5), LiveRange::new(start, start + 3).expect("not empty"));
+        let instance = Instance::from_buffers((0..9).map(buffer).collect()).expect("valid");
+        let outcome = plan(&instance, 1 << 40, 1);
+        assert!(outcome.end.is_ok_and(|stop| stop != planlab_dsa::Stop::WorkLimit));
+    }
+}
