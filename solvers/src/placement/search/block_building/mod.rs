@@ -9,8 +9,9 @@
 //! before. If fewer are left than ever, an exact search (or first fit) places them. First fit in the order of the
 //! resulting offsets gives the plan, so that every state leads to a valid one.
 //!
-//! After a long time without progress it starts over. The capacity is the bound, in every third course one between it
-//! and the best height.
+//! Where that no longer helps, an *attempt* takes a larger region apart as a whole and builds it anew, and goes back if it
+//! ends with more blocks. After many attempts in vain the search starts over. The capacity is the bound, in every
+//! third course one between it and the best height.
 //!
 //! # References
 //!
@@ -33,49 +34,19 @@
 
 mod forest;
 mod joins;
+mod search;
 
-use planlab_dsa::{
-    Buffer, BufferId, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange, Planner, Run, Scope,
-};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 
-use self::forest::Forest;
-use self::joins::Joins;
+pub(crate) use self::search::BlockSearch;
 use super::HONOURS;
-use super::model::can_stand;
-use super::moves::below;
-use super::neighbours::Tick;
 use super::start;
 use super::walk::Search;
-use super::window::{self, Answer, Piece};
 use crate::arenas::{has_arenas, plan_each_arena};
-use crate::placement::Order;
-use crate::placement::columns::Columns;
 use crate::placement::start_from_hints::offer_hints;
 
 /// Units of work between two looks at whether the search goes on.
 const TURN: u64 = 5_000_000;
-/// Failures in a row before the search starts over: this, and so many for each block.
-const PATIENCE: u64 = 1_000;
-const PATIENCE_PER_BLOCK: u64 = 10;
-/// The most levels of blocks taken apart in a step, fewer than this, and the most parts.
-const DEPTH: u32 = 7;
-const MOST_PARTS: usize = 200;
-/// The most blocks at the step that are taken apart.
-const MOST_AT_ONCE: usize = 24;
-/// One step in this many may leave one block more.
-const WORSE: u32 = 50;
-/// Nodes of the exact search for each block.
-const NODES_PER_BLOCK: u64 = 100;
-/// The most blocks that it places, and the units of work for one of its own.
-const MOST_EXACT: usize = 100;
-const WORK_PER_UNIT: u64 = 16;
-/// The orders in which first fit places blocks.
-const ORDERS: [Order; 3] = [Order::Size, Order::Area, Order::Width];
-/// Plans may take this part of the work.
-const PLANNING: u64 = 4;
-
 /// Joins buffers to blocks without waste; key `block-building`.
 ///
 /// ```
@@ -122,230 +93,10 @@ impl Planner for BlockBuilding {
     }
 }
 
-/// Block building that can be resumed.
-#[derive(Clone, Debug)]
-pub(crate) struct BlockSearch {
-    /// Columns and granules of each buffer.
-    buffers: Vec<(u32, u32, u64)>,
-    columns: usize,
-    grain: u64,
-    capacity: u64,
-    forest: Forest,
-    joins: Joins,
-    rng: ChaCha8Rng,
-    courses: u64,
-    /// The fewest blocks of this course, and the fewest that were placed.
-    fewest: usize,
-    placed: usize,
-    failures: u64,
-    work: u64,
-    planning: u64,
-}
-
-impl BlockSearch {
-    /// `None` if no plan without hand-overs exists, or there is nothing to join.
-    pub(crate) fn new(run: &mut Run<'_>) -> Option<Self> {
-        let instance = run.instance();
-        if instance.len() < 2 || !can_stand(instance) {
-            return None;
-        }
-        let grain = instance.granularity();
-        let columns = Columns::of_live_ranges(instance);
-        let number = |index: usize| u32::try_from(index).expect("fewer than 2^32 columns");
-        let buffer = |buffer: &Buffer| {
-            let range = columns.of(buffer.live);
-            (number(range.start), number(range.end), buffer.size.get().div_ceil(grain))
-        };
-        let buffers: Vec<_> = instance.buffers().iter().map(buffer).collect();
-        Some(Self {
-            forest: Forest::new(&buffers, columns.len(), 0),
-            columns: columns.len(),
-            grain,
-            capacity: 0,
-            joins: Joins::default(),
-            rng: ChaCha8Rng::seed_from_u64(run.rng().random()),
-            courses: 0,
-            fewest: buffers.len(),
-            placed: usize::MAX,
-            failures: 0,
-            work: 0,
-            planning: 0,
-            buffers,
-        })
-    }
-
-    /// The number of courses begun.
-    pub(crate) const fn courses(&self) -> u64 {
-        self.courses
-    }
-
-    /// Whether the fewest blocks of this course are at most half as many as buffers.
-    pub(crate) const fn is_promising(&self) -> bool {
-        2 * self.fewest <= self.buffers.len()
-    }
-
-    /// Begins a course. False if nothing could be joined.
-    fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.capacity = self.draw_capacity(run);
-        self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
-        self.joins.vary(&mut self.rng);
-        self.join(run, &[])?;
-        self.forest.keep();
-        self.courses += 1;
-        (self.fewest, self.placed, self.failures) = (self.forest.roots().len(), usize::MAX, 0);
-        self.try_planning(run)?;
-        Ok(self.fewest < self.buffers.len())
-    }
-
-    fn draw_capacity(&mut self, run: &Run<'_>) -> u64 {
-        let granules = |bytes: Bytes| bytes.get() / self.grain;
-        let bound = run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain);
-        let best = run.height_to_beat().map_or(bound, granules);
-        match self.courses % 3 {
-            1 => run.target().map_or(bound, granules).max(bound),
-            2 if best > bound => self.rng.random_range(bound..best),
-            _ => bound,
-        }
-    }
-
-    fn join(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
-        let work = &mut self.work;
-        self.joins.make(&mut self.forest, new, &mut self.rng, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })
-    }
-
-    /// Takes apart blocks that start or end at one column. Returns their parts.
-    fn ruin(&mut self) -> Vec<u32> {
-        let rng = &mut self.rng;
-        let roots = self.forest.roots();
-        let Some(at) = below(rng, roots.len()) else { return Vec::new() };
-        let block = self.forest.block(roots[at]);
-        let column = if rng.random() { block.start } else { block.end };
-        let mut open = vec![roots[at]];
-        let near = self.forest.starting(column).iter().chain(self.forest.ending(column));
-        open.extend(near.copied().filter(|&other| other != roots[at]).take(MOST_AT_ONCE));
-        let depth = rng.random_range(1..DEPTH);
-        let chance = rng.random_range(0.3..0.9);
-        let mut first = 0;
-        for level in 0..depth {
-            let last = open.len();
-            for at in first..last {
-                if open.len() < MOST_PARTS && (level == 0 || rng.random_bool(chance)) {
-                    self.forest.split(open[at], &mut open);
-                }
-            }
-            first = last;
-        }
-        self.work += open.len() as u64;
-        open.retain(|&id| self.forest.is_root(id));
-        open
-    }
-
-    /// Places the blocks if there are fewer than ever, and planning has not taken too large a part of the work.
-    fn try_planning(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let blocks = self.forest.roots().len();
-        if blocks >= self.placed || (blocks > 1 && self.planning * PLANNING > self.work) {
-            return Ok(());
-        }
-        self.placed = blocks;
-        let before = self.work;
-        let offsets = self.place(run)?;
-        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
-        order.sort_by_key(|&id| offsets[id as usize]);
-        self.work += order.len() as u64;
-        start::in_order(run, order)?;
-        self.planning += self.work - before;
-        Ok(())
-    }
-
-    /// The offset of each buffer, in granules, by an exact search for those of the blocks, or else by first fit.
-    fn place(&mut self, run: &mut Run<'_>) -> Result<Vec<u64>, Halt> {
-        let piece = |&id: &u32| {
-            let block = self.forest.block(id);
-            Piece { start: block.start, end: block.end, size: block.size, align: 1 }
-        };
-        let pieces: Vec<Piece> = self.forest.roots().iter().map(piece).collect();
-        if pieces.len() <= MOST_EXACT {
-            let (nodes, seed) = (NODES_PER_BLOCK * pieces.len() as u64, self.rng.random());
-            let work = &mut self.work;
-            let answer = window::search((&pieces, &[]), self.capacity, (nodes, seed), &mut |units| {
-                *work += WORK_PER_UNIT * units;
-                run.tick(WORK_PER_UNIT * units)
-            })?;
-            if let Answer::Placed(offsets) = answer {
-                return Ok(self.forest.spread(&offsets));
-            }
-        }
-        let work = &mut self.work;
-        let offsets = lowest_first_fit(&pieces, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })?;
-        Ok(self.forest.spread(&offsets))
-    }
-}
-
-/// The offsets of the lowest of a few first fits; all 0 if the pieces are too large for an instance.
-fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
-    let buffer = |piece: &Piece| {
-        let live = LiveRange::new(piece.start, piece.end).ok()?;
-        Some(Buffer::new(Bytes::new(piece.size), live))
-    };
-    let buffers = pieces.iter().map(buffer).collect::<Option<Vec<_>>>();
-    let Some(instance) = buffers.and_then(|buffers| Instance::from_buffers(buffers).ok()) else {
-        return Ok(vec![0; pieces.len()]);
-    };
-    let mut best: Option<(u64, Vec<u64>)> = None;
-    for order in ORDERS {
-        let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();
-        let offsets = start::first_fit(&instance, &order, tick)?;
-        let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
-        let height = ends.max().unwrap_or(0);
-        if best.as_ref().is_none_or(|(least, _)| height < *least) {
-            best = Some((height, offsets));
-        }
-    }
-    Ok(best.map_or_else(Vec::new, |(_, offsets)| offsets))
-}
-
-impl Search for BlockSearch {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.work += 1;
-        run.tick(1)?;
-        let blocks = self.forest.roots().len();
-        let patience = PATIENCE + PATIENCE_PER_BLOCK * blocks as u64;
-        if self.courses == 0 || self.failures > patience || blocks == 1 {
-            return self.begin(run);
-        }
-        self.joins.vary(&mut self.rng);
-        let parts = self.ruin();
-        self.join(run, &parts)?;
-        let most = blocks + usize::from(self.rng.random_range(0..WORSE) == 0);
-        let left = self.forest.roots().len();
-        self.failures += 1;
-        if left > most {
-            self.forest.undo();
-            return Ok(true);
-        }
-        self.forest.keep();
-        if left < self.fewest {
-            (self.fewest, self.failures) = (left, 0);
-        }
-        self.try_planning(run)?;
-        Ok(true)
-    }
-
-    fn work(&self) -> u64 {
-        self.work
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{Budget, Outcome, execute};
+    use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, Outcome, execute};
 
     use super::*;
 
@@ -362,7 +113,13 @@ mod tests {
                 let (step, part) = ((end - start) / 3, size / 3);
                 let (left, right) = (start + step, end - step);
                 let centre = (left, right, part - 1);
-                [(start, right, part), (right, end, 2 * part), (left, end, part), (start, left, 2 * part), centre]
+                [
+                    (start, right, part),
+                    (right, end, 2 * part),
+                    (left, end, part),
+                    (start, left, 2 * part),
+                    centre,
+                ]
             };
             open = open.into_iter().flat_map(parts).collect();
         }
