@@ -208,31 +208,36 @@ impl Local {
     }
 }
 
-/// Units of work of one turn of block building.
-const BUILDING_TURN: u64 = 20_000;
+/// Units of work of the first turn of block building. Each is twice as long as the one before, up to so many units for
+/// each buffer: the turns of exact search grow with their number, too.
+const FIRST_BUILDING: u64 = 20_000;
+const BUILDING_PER_BUFFER: u64 = 2_000;
 /// From this number of buffers on, a turn of exact search takes longer than the first blocks do.
 const LARGE: usize = 2_000;
-/// Other turns for each one of block building, doubled with each course up to so many times.
-const OTHERS: u64 = 2;
+/// Courses in vain before block building waits twice as many turns of the others, and how often that happens.
+const COURSES: u64 = 4;
 const DOUBLINGS: u64 = 4;
 
 /// Block building between the turns of the other searches.
 struct Building {
     search: Option<BlockSearch>,
-    /// The next turn before which it is due.
+    /// The next turn before which it is due, and its units of work.
     next: u64,
+    units: u64,
 }
 
 impl Building {
     fn new(run: &mut Run<'_>, number: usize) -> Self {
         let is_first = number % 2 == 1 || run.instance().len() >= LARGE;
-        Self { search: BlockSearch::new(run), next: if is_first { 1 } else { 2 } }
+        Self { search: BlockSearch::new(run), next: if is_first { 1 } else { 2 }, units: FIRST_BUILDING }
     }
 
     fn turn(&mut self, run: &mut Run<'_>, turn: u64) -> Result<(), Halt> {
         let Some(search) = self.search.as_mut().filter(|_| turn >= self.next) else { return Ok(()) };
-        let goes_on = search.slice(run, BUILDING_TURN)?;
-        self.next = turn + (OTHERS << search.courses().saturating_sub(1).min(DOUBLINGS));
+        let goes_on = search.slice(run, self.units)?;
+        let most = BUILDING_PER_BUFFER * run.instance().len() as u64;
+        self.units = (2 * self.units).min(most.max(FIRST_BUILDING));
+        self.next = turn + (1 << (search.courses() / COURSES).min(DOUBLINGS));
         if !goes_on || !search.is_promising() {
             self.search = None;
         }
