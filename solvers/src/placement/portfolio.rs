@@ -211,7 +211,7 @@ impl Local {
 /// Units of work of the first turn of block building. Each is twice as long as the one before, up to so many units for
 /// each buffer: the turns of exact search grow with their number, too.
 const FIRST_BUILDING: u64 = 20_000;
-const BUILDING_PER_BUFFER: u64 = 2_000;
+const BUILDING_PER_BUFFER: u64 = 10_000;
 /// From this number of buffers on, a turn of exact search takes longer than the first blocks do.
 const LARGE: usize = 2_000;
 /// Courses in vain before block building waits twice as many turns of the others, and how often that happens.
