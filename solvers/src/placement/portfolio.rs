@@ -208,9 +208,10 @@ impl Local {
     }
 }
 
-/// Units of work of the first turn of block building. Each is twice as long as the one before, up to so many units for
-/// each buffer: the turns of exact search grow with their number, too.
+/// Units of work of the first turn of block building. Each is four times as long as the one before, up to so many units
+/// for each buffer: the turns of exact search grow with their number, too.
 const FIRST_BUILDING: u64 = 20_000;
+const GROWTH: u64 = 4;
 const BUILDING_PER_BUFFER: u64 = 10_000;
 /// From this number of buffers on, a turn of exact search takes longer than the first blocks do.
 const LARGE: usize = 2_000;
@@ -236,7 +237,7 @@ impl Building {
         let Some(search) = self.search.as_mut().filter(|_| turn >= self.next) else { return Ok(()) };
         let goes_on = search.slice(run, self.units)?;
         let most = BUILDING_PER_BUFFER * run.instance().len() as u64;
-        self.units = (2 * self.units).min(most.max(FIRST_BUILDING));
+        self.units = (GROWTH * self.units).min(most.max(FIRST_BUILDING));
         self.next = turn + (1 << (search.courses() / COURSES).min(DOUBLINGS));
         if !goes_on || !search.is_promising() {
             self.search = None;
