@@ -243,7 +243,7 @@ fn snapshot(file: &Path, devices: &[&[Event]]) {
     snapshot_with(file, devices, Vec::new());
 }
 
-/// The same with segments as they are at the end.
+/// Writes a snapshot that also has the segments at the end.
 fn snapshot_with(file: &Path, devices: &[&[Event]], segments: Vec<Pickled<'_>>) {
     let history = |events: &&[Event]| Pickled::List(events.iter().map(event).collect());
     let mut top = vec![("device_traces", Pickled::List(devices.iter().map(history).collect()))];
@@ -382,7 +382,7 @@ fn of_several_devices_the_one_that_ran_out_is_explained() {
     assert_eq!((&explained["part"], &explained["why"]), (&"cuda:1".into(), &"it reserved most".into()));
     let explained = json(folder, &["explain", "s.pickle", "--part", "cuda:0"], 0);
     assert_eq!((&explained["part"], &explained["why"]), (&"cuda:0".into(), &Value::Null));
-    // Other verbs want to be told.
+    // Other verbs need `--part`.
     run(folder, &["plan", "s.pickle"], 2);
 }
 

@@ -35,10 +35,7 @@ fn maps(map: &Mapped) -> Vec<Piece> {
         Maps::Pictures { placement, free, size } => {
             let picture = |file: &str, caption: &str| Piece::Picture(Picture::file(file, *size, caption));
             let free_caption = "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.";
-            vec![
-                picture(placement, &map.caption()),
-                picture(free, free_caption),
-            ]
+            vec![picture(placement, &map.caption()), picture(free, free_caption)]
         }
     }
 }

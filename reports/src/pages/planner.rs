@@ -7,8 +7,8 @@ use crate::data::chosen::worst;
 use crate::data::compare::family;
 use crate::data::model::Model;
 use crate::format::{count, nanoseconds, percent, real};
-use crate::site::{Maps, Site};
 use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::{Maps, Site};
 
 /// The most rows of a list of workloads.
 const ROWS: usize = 10;
@@ -186,7 +186,8 @@ fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     let drawn = match &map.maps {
         Maps::Viewer(viewer) => Piece::Viewer(viewer.clone()),
         Maps::Pictures { placement, size, .. } => {
-            let caption = format!("Placement map of its worst plan, on {}: time across, address up.", cell.workload);
+            let caption =
+                format!("Placement map of its worst plan, on {}: time across, address up.", cell.workload);
             Piece::Picture(Picture::file(placement, *size, caption))
         }
     };

@@ -208,8 +208,8 @@ impl Local {
     }
 }
 
-/// Units of work of the first turn of block building. Each is four times as long as the one before, up to so many units
-/// for each buffer: the turns of exact search grow with their number, too.
+/// Units of work of the first turn of block building. Each is four times as long as the one before, up to
+/// `BUILDING_PER_BUFFER` units for each buffer: the turns of exact search grow with their number, too.
 const FIRST_BUILDING: u64 = 20_000;
 const GROWTH: u64 = 4;
 const BUILDING_PER_BUFFER: u64 = 10_000;

@@ -266,7 +266,7 @@ fn blocks_are_rounded_as_the_snapshots_settings_say() {
 
 #[test]
 fn the_rest_of_a_block_that_is_not_split_is_told_from_rounding() {
-    // 20 MiB, of which 19.5 are asked for: half a MiB is not worth a block.
+    // Of 20 MiB, 19.5 are asked for: half a MiB is not worth a block.
     let events = [("segment_alloc", 0, 20 << 20), ("alloc", 0, (39 << 19) - 100)];
     let part = only_part(read(&snapshot(&events)).expect("valid"));
     let framework = part.framework.as_ref().expect("PyTorch");

@@ -64,7 +64,7 @@ impl Largest {
 }
 
 impl Search<'_> {
-    /// The load at a batch; `None` where it does not fit 64 bits.
+    /// The load at a batch; `None` if it does not fit 64 bits.
     fn load(&self, batch: u64) -> Option<u64> {
         Some(self.scaling.at(self.recorded, batch).ok()?.relaxed_load().bytes.get())
     }

@@ -135,7 +135,7 @@ impl Explained<'_> {
         all
     }
 
-    /// Bytes that offsets are multiples of, where there is one number for all.
+    /// Bytes that offsets are multiples of, if there is one number for all.
     fn alignment(&self) -> Option<u64> {
         let mut all = self.trace.instance.buffers().iter().map(|buffer| buffer.align.get());
         let first = all.next()?;

@@ -54,8 +54,8 @@ pub struct Framework {
     pub placement: Vec<Option<u64>>,
     /// Bytes that each buffer took there, which may be more than the trace's size; empty if it does not say.
     pub taken: Vec<u64>,
-    /// How many of them are the rest of a free block that was given out whole, beyond what the request is rounded to; empty
-    /// if there is none.
+    /// How many of them are the rest of a free block that was given out whole, beyond what the request is rounded to; may
+    /// be empty.
     pub tails: Vec<u64>,
     /// Its own counts of bytes in use, beside those that the trace gives.
     pub counts: Vec<Count>,

@@ -77,8 +77,8 @@ impl Joins {
         (self.noise, self.caution) = (rng.random(), rng.random_range(0.0..MOST_DOUBT));
     }
 
-    /// Makes all joins of little doubt: of the roots in `new` with others, or of all roots if there are none in `new`,
-    /// and of whatever these become part of.
+    /// Makes all joins of little doubt: of the roots in `new` with others, or of all roots if `new` is empty, and of
+    /// the blocks that these become part of.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Joins {
         }
     }
 
-    /// Finds the joins of a root of which the others do not know: called for all, it finds each join once.
+    /// Finds the joins of a root that no search from another root finds: called for all, it finds each join once.
     fn find_later(&mut self, forest: &Forest, id: u32, rng: &mut impl Rng) {
         let block = forest.block(id);
         for &other in seen(forest.starting(block.start)) {

@@ -1,8 +1,9 @@
 //! Block building: joins buffers to blocks that leave little empty, as in a puzzle.
 //!
-//! Where memory is tight, what ends at a step must leave its room to what starts there. So the steps alone tell which
-//! buffers probably lie side by side: those with the same live range on one another (a *stack*), one that ends where
-//! another of about the same size starts in a *row*, and five around each other in a *wheel* (see the module `forest`).
+//! If memory is tight, what ends at a step must leave its room to what starts there. So the steps alone show which
+//! buffers probably lie side by side. Those with the same live range lie on one another, in a *stack*. One that ends where
+//! another of about the same size starts lies beside it, in a *row*. Five lie around each other in a *wheel* (see the
+//! module `forest`).
 //! The search joins the least doubtful first, as far as the load of the blocks stays below a capacity, and treats
 //! blocks like buffers. What no join fits any more shows that an earlier one was wrong: it takes apart a few blocks that
 //! start or end at one step, some levels deep, joins again under some noise, and keeps what has no more blocks than

@@ -76,7 +76,7 @@ impl Rules {
         size.max(1).checked_next_multiple_of(to).unwrap_or(size)
     }
 
-    /// What the device is asked for where no free block serves a rounded request; `None` where segments grow.
+    /// What the device is asked for if no free block serves a rounded request; `None` if segments grow.
     pub(super) fn asked_of_device(&self, rounded: u64) -> Option<u64> {
         if self.is_expandable {
             None
@@ -108,7 +108,7 @@ enum Change {
     LifeBegins,
 }
 
-/// Gives every buffer its block. One that is older than the history keeps the block that it has at the end; where that is
+/// Gives every buffer its block. One that is older than the history keeps the block that it has at the end; if that is
 /// not known, it is taken to have no rest.
 pub(super) fn fill(lives: &mut [Life], segments: &[Segment], rules: &Rules) {
     let mut changes: Vec<(u64, Change, usize)> = Vec::with_capacity(2 * (lives.len() + segments.len()));

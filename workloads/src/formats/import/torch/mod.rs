@@ -27,7 +27,7 @@ struct Life {
     end: u64,
     size: u64,
     address: u64,
-    /// Bytes of the block that it lies in; 0 where that is not known.
+    /// Bytes of the block that it lies in; 0 if that is not known.
     block: u64,
     stream: u64,
     category: Option<Arc<str>>,
