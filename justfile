@@ -80,6 +80,13 @@ bench-frameworks *ARGS: build
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; \
     just report {{store}}-frameworks {{pages}}-frameworks; exit "$code"
 
+# It fails above 2 s, below 30 frames a second, or if the console says anything. ARGS go to scripts/viewer-bench: a page of yours,
+# `--pictures DIR`. It needs Chromium, which ./setup does not install.
+
+# the page of 100,000 buffers and two plans in a headless Chromium: seconds until it is there, frames a second (a minute)
+bench-viewer *ARGS: build
+    scripts/viewer-bench {{ARGS}}
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 
@@ -124,7 +131,7 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
-# the tests of the Python package, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
+# the tests of the Python package on a wheel that maturin builds, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
 test-python *TESTS:
     scripts/test-python {{TESTS}}
 
@@ -139,10 +146,10 @@ test-deep RUNS="20":
 hostile *ARGS: build
     scripts/hostile {{ARGS}} "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
 
-# formatting, lints, the lean build, and licences where cargo-deny is installed
+# formatting, lints, the text, the lean build, and licences if cargo-deny is installed
 check:
+    scripts/prose
     cargo fmt --all --check
-    cargo fmt --manifest-path python/Cargo.toml --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
     cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
@@ -178,6 +185,10 @@ asan TARGET="x86_64-unknown-linux-gnu":
 bless:
     PLANLAB_BLESS=1 cargo test --package planlab --test it golden::
     @git --no-pager diff --stat -- harness/tests/golden
+
+# pack planlab-dsa, -graph, -solvers (and -files) as a registry would get them, and build a program on what was packed
+package *FOLDER:
+    scripts/package {{FOLDER}}
 
 # start a planner: one file with its page, its tests and its place in the registry
 new-planner NAME:

@@ -5,7 +5,7 @@ use planlab_workloads::formats::{
     InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
     write_trace,
 };
-use planlab_workloads::waste::Waste;
+use planlab_workloads::waste::{Cause, Waste};
 use planlab_workloads::{Dialect, ReadOptions};
 
 fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
@@ -18,7 +18,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
     }
 }
 
-/// A trace is refused with a line, or comes back from its own text as it was.
+/// Checks that a trace is refused with a line, or comes back from its own text as it was.
 pub(crate) fn check_trace(bytes: &[u8]) {
     for pins in [false, true] {
         let Some(trace) = read(bytes, &ReadOptions::default().with_pins(pins)) else { continue };
@@ -39,7 +39,7 @@ pub(crate) fn check_minimalloc(bytes: &[u8]) {
     }
 }
 
-/// A plan is refused, or comes back as it was if it has an offset for every buffer.
+/// Checks that a plan is refused, or comes back as it was if it has an offset for every buffer.
 pub(crate) fn check_plan(bytes: &[u8]) {
     let file = b"id,lower,upper,size,may_overwrite\na,0,3,8,\nb,2,4,8,a\nc,1,2,4,\n";
     let trace = read_trace("trace", file, &ReadOptions::default()).expect("valid");
@@ -55,7 +55,7 @@ pub(crate) fn check_plan(bytes: &[u8]) {
     let _ = trace.instance.verify(plan);
 }
 
-/// A file of another tool is refused with a place, or every trace in it comes back from its own text.
+/// Checks that a file of another tool is refused with a place, or every trace in it comes back from its own text.
 pub(crate) fn check_import(format: &str, bytes: &[u8]) {
     let reader = import::reader(format).expect("a format");
     let imported = match import::import("input", bytes, Some(reader), &ReadOptions::default()) {
@@ -76,8 +76,13 @@ pub(crate) fn check_import(format: &str, bytes: &[u8]) {
         let Some(framework) = part.framework else { continue };
         let load = part.trace.instance.load().bytes.get();
         if let Some(waste) = Waste::of(&part.trace, &framework) {
-            let sum: i128 = waste.parts(load).iter().map(|part| part.1).sum();
-            assert_eq!(sum, i128::from(waste.reserved) - i128::from(load));
+            let parts = waste.parts(load);
+            assert_eq!(
+                parts.iter().map(|part| part.1).sum::<i128>(),
+                i128::from(waste.reserved) - i128::from(load)
+            );
+            let is_cause = |&(cause, bytes): &(Cause, i128)| bytes >= 0 || cause == Cause::PlanAbove;
+            assert!(parts.iter().all(is_cause), "{parts:?}");
         }
     }
 }
@@ -102,7 +107,7 @@ pub(crate) fn check_executorch(bytes: &[u8]) {
     check_import("executorch", bytes);
 }
 
-/// A model also takes a plan, and stays the model that it was.
+/// Checks that a model also takes a plan, and stays the model that it was.
 pub(crate) fn check_tflite(bytes: &[u8]) {
     check_import("tflite", bytes);
     let plan = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
@@ -116,7 +121,7 @@ pub(crate) fn check_tflite(bytes: &[u8]) {
     assert_eq!(instances(&before), instances(&after));
 }
 
-/// The text formats of compilers and allocators, each of which must survive the others' files.
+/// Checks the text formats of compilers and allocators, each on the others' files too.
 pub(crate) fn check_texts(bytes: &[u8]) {
     ["xla-text", "glow", "iopddl", "ggml"].iter().for_each(|format| check_import(format, bytes));
 }

@@ -3,7 +3,7 @@
 
 use planlab_graph::{Dependencies, liveness, read_jsonl, write_dot, write_jsonl};
 
-/// A graph is refused with a line, or comes back from its own text as it was; it can be lowered and drawn.
+/// Checks that a graph is refused with a line, or comes back from its own text as it was; it can be lowered and drawn.
 pub(crate) fn check_graph(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let graph = match read_jsonl("input", text) {

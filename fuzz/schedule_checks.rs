@@ -10,7 +10,7 @@ fn machine() -> Option<Machine> {
     Machine::built_in("x86-pcie3")
 }
 
-/// A file is refused with a line, or comes back from its own text as it was. A schedule is simulated, and validated
+/// Checks that a file is refused with a line, or comes back from its own text as it was. A schedule is simulated, and validated
 /// against a net that may not be its own, without a panic.
 pub(crate) fn check_schedule(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

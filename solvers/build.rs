@@ -1,4 +1,5 @@
-//! Writes a digest of the sources of this crate, the contract and the graphs into `PLANLAB_SOURCE_DIGEST`.
+//! Writes a digest of the sources of this crate, the contract and the graphs into `PLANLAB_SOURCE_DIGEST`. A crate that was
+//! taken out of the repository has only its own beside it.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -6,6 +7,9 @@ use std::{fs, io};
 fn main() -> io::Result<()> {
     let mut files = Vec::new();
     for folder in ["src", "../dsa/src", "../graph/src"] {
+        if !Path::new(folder).is_dir() {
+            continue;
+        }
         println!("cargo::rerun-if-changed={folder}");
         collect(Path::new(folder), &mut files)?;
     }

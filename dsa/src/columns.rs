@@ -4,7 +4,7 @@ use crate::{Alignment, Buffer, BufferId, Bytes, Instance, InstanceError, LiveRan
 
 /// A problem as columns with an entry for each buffer, in the order of the buffers' ids.
 ///
-/// Steps may be any 64-bit numbers. Where they do not all lie between 0 and 2^32 - 1 (nanoseconds, say), each is
+/// Steps may be any 64-bit numbers. Unless all lie between 0 and 2^32 - 1 (nanoseconds do not), each is
 /// replaced by its rank, which changes neither what is live together nor any plan's height.
 ///
 /// ```

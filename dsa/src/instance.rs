@@ -307,7 +307,7 @@ impl Instance {
     }
 
     /// A number such that some optimal plan has only multiples of it as offsets: the greatest that
-    /// divides every size, pin and window, and of which each alignment is either a divisor or a multiple.
+    /// divides every size, pin and window, and divides or is a multiple of each alignment.
     /// 1 if there is no buffer.
     ///
     /// Offsets that are rounded down to multiples of it still keep every rule: differences that are
@@ -329,7 +329,7 @@ impl Instance {
         self.fit_alignments(divisor.max(1))
     }
 
-    /// The greatest divisor of `grain` of which each alignment is a divisor or a multiple.
+    /// The greatest divisor of `grain` that divides or is a multiple of each alignment.
     fn fit_alignments(&self, mut grain: u64) -> u64 {
         loop {
             let is_misfit = |align: &u64| !grain.is_multiple_of(*align) && !align.is_multiple_of(grain);

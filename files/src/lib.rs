@@ -10,6 +10,10 @@
 //! process removes its own with [`abandon`]. The next process that writes to the same folder removes what a killed
 //! process left.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod error;
 mod file;
 mod folder;

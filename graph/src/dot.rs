@@ -59,7 +59,7 @@ fn operation(out: &mut String, graph: &Graph, op: OpId, step: u32, live: Bytes, 
     let _ = writeln!(out, "  o{op} [label={}{fill}];", quoted(&label));
 }
 
-/// An edge for each tensor that an operation reads.
+/// Writes an edge for each tensor that an operation reads.
 fn edges(out: &mut String, graph: &Graph, op: OpId) {
     for &id in &graph.operations()[op.index()].reads {
         let is_external = graph.tensors()[id.index()].external;
@@ -75,7 +75,7 @@ fn edges(out: &mut String, graph: &Graph, op: OpId) {
     }
 }
 
-/// An edge for each dependency that is not visible as a tensor.
+/// Writes an edge for each dependency that is not visible as a tensor.
 fn turns(out: &mut String, graph: &Graph) {
     let dependencies = Dependencies::of(graph);
     for op in graph.order() {

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     };
     let json = cli.json;
     let verdict = run(cli);
-    // What goes wrong while an interrupted process is being ended is no error to tell.
+    // What goes wrong while an interrupted process is being ended is not reported.
     planlab_files::settle();
     let exit = match verdict {
         Ok(exit) => exit,
@@ -134,6 +134,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Sweep(args) => verbs::sweep::run(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),
+        Verb::AddWorkload(args) => verbs::add_workload::run(&args, output),
         Verb::Explain(args) => verbs::explain::run(&args, output),
         #[cfg(feature = "reports")]
         Verb::Show(args) => verbs::picture::show(&args, output),

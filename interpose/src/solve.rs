@@ -84,6 +84,12 @@ impl Solved {
         self.instance.verify(self.plan.clone()).ok()
     }
 
+    /// The sizes of all planned requests together, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.instance.total()
+    }
+
     /// The greatest alignment of an address of the plan, in bytes.
     #[must_use]
     pub fn alignment(&self) -> u64 {
@@ -117,6 +123,7 @@ mod tests {
             (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
         );
         assert_eq!(solved.verified().expect("valid").height(), solved.height);
+        assert_eq!(solved.bytes(), Bytes::new(16384));
         assert_eq!((solved.numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
     }
 

@@ -110,6 +110,8 @@ counts! {
         requests,
         /// Requests that the plan serves.
         planned,
+        /// The sizes of the planned requests together, in bytes: what a round takes if no memory is used twice.
+        bytes,
         /// The plan's height in bytes.
         height,
         /// The load in bytes; no plan needs less.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from . import _columns
+from . import _columns, _maps
 from ._native import plan_columns
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
     from ._native import _Told
 
 
@@ -49,6 +49,8 @@ class Plan:
     """Why planning ended: "proved", "finished", "deadline", "work-limit" or "target-reached"."""
     seconds: float
     """Wall time of planning."""
+    _buffers: _maps.Buffers | None = field(default=None, repr=False)
+    """What was planned, for the map."""
 
     @property
     def gap(self) -> float:
@@ -64,6 +66,30 @@ class Plan:
         """The fields by their names; the offsets as a list of integers, so that `json` can write it."""
         fields = ("height", "bound", "load", "proved", "stop", "seconds")
         return {"offsets": self.offsets.tolist()} | {field: getattr(self, field) for field in fields}
+
+    def to_svg(self, width: int = 720, height: int = 320) -> str:
+        """The map of the plan as SVG: steps from left to right, addresses from the bottom up, a rectangle for each buffer.
+
+        Of many buffers the largest are drawn, and the picture says how many. Raises ValueError if the plan was unpickled:
+        it no longer knows its buffers.
+        """
+        if self._buffers is None:
+            raise ValueError("a plan that was pickled does not know its buffers any more: plan them again")
+        return _maps.placement(self._buffers, self.offsets, self.height, width, height)
+
+    def _repr_svg_(self) -> str | None:
+        return None if self._buffers is None else self.to_svg()
+
+    def _repr_html_(self) -> str | None:
+        if self._buffers is None:
+            return None
+        height, bound = _maps.size(self.height), _maps.size(self.bound)
+        how = "which is optimal" if self.proved else f"at most {self.gap:.2%} above the optimum ({bound} are needed)"
+        return _maps.page(self.to_svg(), f"{len(self.offsets)} buffers in {height}, {how}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the buffers, which may be those of a file."""
+        return {name: value for name, value in vars(self).items() if name != "_buffers"}
 
 
 @dataclass(frozen=True)
@@ -83,14 +109,14 @@ class Limits:
         _columns.number("seed", self.seed)
 
 
-def told(answer: _Told, limits: Limits) -> Plan:
+def told(answer: _Told, limits: Limits, buffers: _maps.Buffers) -> Plan:
     """The plan of an answer.
 
     Raises NoPlan if it has none.
     """
     offsets, height, bound, load, proved, stop, seconds = answer
     if offsets is not None:
-        return Plan(offsets, height, bound, load, proved, stop, seconds)
+        return Plan(offsets, height, bound, load, proved, stop, seconds, buffers)
     if limits.capacity is not None and bound > limits.capacity:
         raise Infeasible(f"every plan needs {bound} bytes, but the capacity is {limits.capacity}", bound)
     best = f"; the lowest plan found needs {height} bytes" if height else ""
@@ -135,13 +161,17 @@ def plan(
     [0, 128]
     """
     limits = Limits(capacity, time_limit, planner, threads, seed, work_limit)
-    lowers = _columns.integers("lower", lower, np.int64)
+    lowers, uppers, sizes = (
+        _columns.signed("lower", lower),
+        _columns.signed("upper", upper),
+        _columns.unsigned("size", size),
+    )
     answer = plan_columns(
         lowers,
-        _columns.integers("upper", upper, np.int64),
-        _columns.integers("size", size, np.uint64),
+        uppers,
+        sizes,
         None if alignment is None else _columns.alignments(alignment, len(lowers)),
         None if pins is None else _columns.pins(pins),
         limits,
     )
-    return told(answer, limits)
+    return told(answer, limits, _maps.Columns(lowers, uppers, sizes))

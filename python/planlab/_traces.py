@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from . import _columns
-from ._native import NativeTrace
+from . import _columns, _frames, _maps
+from ._native import NativeTrace, write_file
 from ._planning import Limits, Plan, told
 
 if TYPE_CHECKING:
@@ -83,6 +83,11 @@ class Trace:
         """The most bytes live at one step."""
         return self._native.load()
 
+    @cached_property
+    def arenas(self) -> NDArray[np.uint32]:
+        """The number of the arena that each buffer lies in; offsets count from the arena's begin."""
+        return self._native.arena()
+
     def __len__(self) -> int:
         """The number of buffers."""
         return len(self._native)
@@ -105,7 +110,21 @@ class Trace:
         The arguments are those of `planlab.plan`.
         """
         limits = Limits(capacity, time_limit, planner, threads, seed, work_limit)
-        return told(self._native.plan(limits), limits)
+        return told(self._native.plan(limits), limits, self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes planlab's CSV with all that the trace has, whole or not at all; compressed if the name ends in `.zst`."""
+        write_file(path, self._native.csv())
+
+    def to_svg(self, width: int = 720, height: int = 160) -> str:
+        """The load at each step, drawn as SVG."""
+        return _maps.load(self, width, height)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def _repr_html_(self) -> str:
+        return _maps.page(self.to_svg(), f"{self.source}: {len(self)} buffers, load {_maps.size(self.load)}")
 
     def to_dict(self, plan: Plan | None = None) -> dict[str, Any]:
         """The columns by their names; with a plan, its offsets too. A frame can be made of it."""
@@ -129,22 +148,28 @@ class Trace:
 
         Raises ImportError if there is neither.
         """
-        columns = self.to_dict(plan)
-        try:
-            import polars
-        except ImportError:
-            pass
-        else:
-            return polars.DataFrame(columns)
-        try:
-            import pandas  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise ImportError("a frame needs polars or pandas, and neither is installed") from None
-        return pandas.DataFrame(columns)
+        for make in (self.to_polars, self.to_pandas):
+            try:
+                return make(plan)
+            except ImportError:
+                pass
+        raise ImportError("a frame needs polars or pandas, and neither is installed")
+
+    def to_polars(self, plan: Plan | None = None) -> Any:
+        """A `polars.DataFrame` with the columns of `to_dict`. Raises ImportError without polars."""
+        import polars
+
+        return polars.DataFrame(self.to_dict(plan))
+
+    def to_pandas(self, plan: Plan | None = None) -> Any:
+        """A `pandas.DataFrame` with the columns of `to_dict`. Raises ImportError without pandas."""
+        import pandas  # type: ignore[import-untyped, unused-ignore]
+
+        return pandas.DataFrame(self.to_dict(plan))
 
 
 @dataclass(frozen=True)
-class _FileOptions:
+class FileOptions:
     """How a file is read; `read` says what each means."""
 
     alignment: int | None = None
@@ -158,9 +183,18 @@ class _FileOptions:
         for name, size in self.dims:
             _columns.number(f"dims[{name!r}]", size)
 
+    def of_part(self, part: str | None) -> FileOptions:
+        """The same for a part of the file."""
+        return replace(self, part=part)
+
+
+def read_as(path: str | os.PathLike[str], name: str, options: FileOptions) -> Trace:
+    """Reads a file that errors and the trace call something else."""
+    return Trace(NativeTrace.read(path, name, options), name)
+
 
 def read(
-    source: str | os.PathLike[str],
+    source: Any,
     *,
     alignment: int | None = None,
     pins: bool = False,
@@ -169,30 +203,35 @@ def read(
     dims: Mapping[str, int] | None = None,
     corpus: str | os.PathLike[str] | None = None,
 ) -> Trace:
-    """Reads a trace: any file that the command `planlab` reads, or a workload by its key.
+    """Reads a trace: any file that the command `planlab` reads, a workload by its key, or a frame.
 
     source: a file (a CSV, a graph in JSON Lines, a memory snapshot of PyTorch, an ONNX model, ...: `planlab list formats`
-        has all), recognised by its content; or a key ("chainer/alexnet/train/b32", "model/resnet50/train/b32").
-    alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; files only.
-    pins: whether a plan is taken as a trace, its offsets as pins; files only.
-    dialect: what `upper` means: "half-open", "inclusive" or "open"; files only.
-    part: which of the traces in a file, where there are several (streams, devices); files only.
+        has all), recognised by its content; or a key ("chainer/alexnet/train/b32", "model/resnet50/train/b32"); or a
+        frame of polars or pandas, or a dict of columns, with the columns of a CSV: `lower`, `upper`, `size`, and as many
+        of the others (`id`, `alignment`, `gaps`, `may_overwrite`, ...) as there are.
+    alignment: sizes are rounded up to it and offsets are multiples of it, whatever the file says; not for keys.
+    pins: whether a plan is taken as a trace, its offsets as pins; not for keys.
+    dialect: what `upper` means: "half-open", "inclusive" or "open"; not for keys.
+    part: which of the traces in a file, if it holds several (streams, devices); files only.
     dims: sizes of an ONNX model's dynamic dimensions, by their names; files only.
     corpus: a folder with public instances, where keys name them.
 
-    Raises ValueError with the line and the reason if the file is no trace or there is no such workload, OSError if the
+    Raises ValueError with the line and the reason if the file or frame is no trace or there is no such workload, OSError if the
     file cannot be read.
 
     >>> trace = read("chainer/alexnet/infer/b1")
     >>> len(trace), trace.load, trace.metadata["framework"]
     (39, 10169344, 'Chainer 3.0.0rc1 with CuPy 2.0.0rc1')
     """
+    options = FileOptions(alignment, pins, dialect, part, list((dims or {}).items()))
+    if _frames.is_frame(source):
+        name = f"<{type(source).__module__.partition('.')[0]}.{type(source).__name__}>"
+        return Trace(NativeTrace.parse(name, _frames.content(source), options), name)
     name = os.fspath(source)
-    options = _FileOptions(alignment, pins, dialect, part, list((dims or {}).items()))
     if os.path.exists(name) or name.endswith(_FILE_ENDINGS) or isinstance(source, os.PathLike):
         if os.path.isdir(name):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        return Trace(NativeTrace.read(name, name, options), name)
-    if options != _FileOptions():
+        return read_as(name, name, options)
+    if options != FileOptions():
         raise ValueError("`alignment`, `pins`, `dialect`, `part` and `dims` are for files; a workload has its own")
     return Trace(NativeTrace.workload(name, corpus), name)

@@ -2,6 +2,8 @@
 //!
 //! The other half, in `planlab/`, turns what a caller has into arrays of the right type and gives results their form.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 mod planning;
 mod trace;
 
@@ -11,7 +13,7 @@ mod _native {
     #[pymodule_export]
     use crate::planning::{plan_columns, planners};
     #[pymodule_export]
-    use crate::trace::NativeTrace;
+    use crate::trace::{NativeTrace, write_file};
 
     /// The version of the package.
     #[pymodule_export]

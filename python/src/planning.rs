@@ -116,7 +116,7 @@ pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> P
     Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64()))
 }
 
-/// Rings when a thread is over, be it by a panic.
+/// Rings when a thread is over, also after a panic.
 struct Bell<'b> {
     is_over: &'b AtomicBool,
     waits: Thread,

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use numpy::PyArray1;
 use planlab_dsa::{Alignment, Buffer, Label};
-use planlab_workloads::formats::read_trace_from;
+use planlab_workloads::formats::{read_trace, read_trace_from, save, write_trace};
 use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::planning::{Limits, Told, bad, plan};
 
@@ -67,11 +68,18 @@ impl FileOptions {
 }
 
 /// The error that Python's own `open` raises.
-fn cannot_open(name: &str, error: &io::Error) -> PyErr {
+fn of_the_system(name: &str, error: &io::Error) -> PyErr {
     let Some(code) = error.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
     let words = error.to_string();
     let words = words.strip_suffix(&format!(" (os error {code})")).unwrap_or(&words);
     PyOSError::new_err((code, words.to_owned(), name.to_owned()))
+}
+
+/// Writes a file whole or not at all, compressed if its name ends in `.zst`.
+#[pyfunction]
+pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &[u8]) -> PyResult<()> {
+    let name = path.display().to_string();
+    py.detach(|| save(&path, content)).map_err(|error| of_the_system(&name, &error.into_source()))
 }
 
 #[pymethods]
@@ -80,8 +88,16 @@ impl NativeTrace {
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf, name: &str, options: FileOptions) -> PyResult<Self> {
         let options = options.checked()?;
-        let file = File::open(path).map_err(|error| cannot_open(name, &error))?;
+        let file = File::open(path).map_err(|error| of_the_system(name, &error))?;
         let read = py.detach(|| read_trace_from(name, file, &options));
+        Ok(Self { trace: read.map_err(|error| bad(error.to_string()))? })
+    }
+
+    /// Reads the content of a file; `name` is what errors call it.
+    #[staticmethod]
+    fn parse(py: Python<'_>, name: &str, content: &[u8], options: FileOptions) -> PyResult<Self> {
+        let options = options.checked()?;
+        let read = py.detach(|| read_trace(name, content, &options));
         Ok(Self { trace: read.map_err(|error| bad(error.to_string()))? })
     }
 
@@ -117,6 +133,10 @@ impl NativeTrace {
         self.buffers(py, |buffer| buffer.pin.and_then(|pin| i64::try_from(pin.get()).ok()).unwrap_or(-1))
     }
 
+    fn arena<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        self.buffers(py, |buffer| u32::from(buffer.arena.get()))
+    }
+
     fn ids(&self) -> Vec<String> {
         self.labels(|label| label.name.clone())
     }
@@ -139,6 +159,11 @@ impl NativeTrace {
 
     fn load(&self) -> u64 {
         self.trace.instance.load().bytes.get()
+    }
+
+    /// Its CSV, which keeps all that planlab knows of it.
+    fn csv<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| write_trace(&self.trace)))
     }
 
     fn plan<'py>(&self, py: Python<'py>, limits: Limits) -> PyResult<Told<'py>> {

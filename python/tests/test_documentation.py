@@ -8,7 +8,9 @@ import unittest
 import planlab
 from planlab import _planning, _traces
 
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs/python.md"
 
 
 class Examples(unittest.TestCase):
@@ -18,11 +20,26 @@ class Examples(unittest.TestCase):
             self.assertGreater(results.attempted, 0, module)
             self.assertEqual(results.failed, 0, module)
 
-    def test_the_example_of_the_readme_is_true(self):
-        blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-        blocks = [block for block in blocks if "planlab.plan(" in block]
-        self.assertEqual(len(blocks), 1)
-        example = doctest.DocTestParser().get_doctest(blocks[0], {}, "README", str(README), 0)
+    def assert_true(self, name, text):
+        """Runs the examples of a text."""
+        example = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
         self.assertGreater(len(example.examples), 0)
-        runner = doctest.DocTestRunner()
-        self.assertEqual(runner.run(example).failed, 0)
+        self.assertEqual(doctest.DocTestRunner().run(example).failed, 0)
+
+    def blocks(self, path):
+        return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+
+    def test_the_example_of_the_readme_is_true(self):
+        blocks = [block for block in self.blocks(README) if "planlab.plan(" in block]
+        self.assertEqual(len(blocks), 1)
+        self.assert_true("README", blocks[0])
+
+    def test_the_examples_of_the_guide_are_true(self):
+        blocks = [block for block in self.blocks(GUIDE) if block.startswith(">>>")]
+        self.assertEqual(len(blocks), 2)
+        self.assert_true("guide", "".join(blocks))
+
+    def test_the_guide_has_the_example_of_the_folder(self):
+        source = (ROOT / "python/examples/resnet18_training.py").read_text()
+        recorded = [block for block in self.blocks(GUIDE) if "planlab.record(" in block]
+        self.assertEqual(recorded, [source.rpartition('"""\n')[2].lstrip()])

@@ -70,8 +70,8 @@ class Threads(unittest.TestCase):
             counted += 1
             time.sleep(0.001)
         worker.join()
-        # With the interpreter's lock held it would be a handful.
-        self.assertGreater(counted, 50)
+        # With the interpreter's lock held it would be two or three; a busy machine has tens.
+        self.assertGreater(counted, 10)
 
     def test_eight_threads_get_what_one_gets(self):
         trace = planlab.read("chainer/alexnet/train/b32")

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -169,3 +170,61 @@ class Frames(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"polars": None, "pandas": None}):
             with self.assertRaisesRegex(ImportError, "polars or pandas"):
                 trace.to_frame()
+
+    def test_columns_in_a_dict_are_a_trace(self):
+        columns = {"lower": [0, 1], "upper": np.array([2, 3]), "size": (64, 32), "offset": [None, 64], "id": ["#x", "y,z"]}
+        trace = planlab.read(columns, pins=True, alignment=16)
+        self.assertEqual((trace.ids, trace.load, trace.source), (["#x", "y,z"], 96, "<builtins.dict>"))
+        self.assertEqual((trace.pins.tolist(), trace.alignment.tolist()), ([-1, 64], [16, 16]))
+        self.assertEqual(planlab.read({"lower": [0, 1], "upper": [2, 3], "size": [64, 32]}).ids, ["0", "1"])
+        alexnet = planlab.read("chainer/alexnet/infer/b1")
+        again = planlab.read(alexnet.to_dict())
+        self.assertEqual(again.to_dict().keys(), alexnet.to_dict().keys())
+        for name, column in alexnet.to_dict().items():
+            self.assertEqual(list(again.to_dict()[name]), list(column), name)
+
+    def test_columns_that_are_no_trace_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "`lower` has 1, `upper` has 2, `size` has 1"):
+            planlab.read({"lower": [0], "upper": [2, 3], "size": [64]})
+        with self.assertRaisesRegex(ValueError, "<builtins.dict>:1: missing column `size`"):
+            planlab.read({"lower": [0], "upper": [2]})
+        with self.assertRaisesRegex(ValueError, "<builtins.dict>:2: .*1.5"):
+            planlab.read({"lower": [0], "upper": [2], "size": [1.5]})
+
+    def test_a_frame_is_a_trace(self):
+        alexnet = planlab.read("chainer/alexnet/infer/b1")
+        done = []
+        for library in ("polars", "pandas"):
+            if not importlib.util.find_spec(library):
+                continue
+            module = importlib.import_module(library)
+            frame = getattr(alexnet, f"to_{library}")()
+            again = planlab.read(frame)
+            self.assertEqual((again.ids, again.load), (alexnet.ids, alexnet.load))
+            self.assertEqual((again.operations, again.categories), (alexnet.operations, alexnet.categories))
+            # A hole in a column of whole numbers.
+            columns = {"lower": [0, 1], "upper": [2, 3], "size": [64, 32], "offset": [None, 64]}
+            holes = planlab.read(module.DataFrame(columns), pins=True)
+            self.assertEqual((holes.pins.tolist(), holes.ids), ([-1, 64], ["0", "1"]))
+            with self.assertRaisesRegex(ValueError, "DataFrame>:1: missing column `size`"):
+                planlab.read(module.DataFrame({"lower": [0], "upper": [1]}))
+            done.append(library)
+        if not done:
+            self.skipTest("neither polars nor pandas is there")
+
+    def test_a_trace_is_saved_whole(self):
+        trace = planlab.read("chainer/alexnet/infer/b1")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "t.csv.zst")
+            trace.save(path)
+            again = planlab.read(path)
+            self.assertEqual((again.ids, again.load, again.metadata), (trace.ids, trace.load, trace.metadata))
+            with self.assertRaises(FileNotFoundError):
+                trace.save(pathlib.Path(folder, "none", "t.csv"))
+
+
+class Imports(unittest.TestCase):
+    def test_the_package_is_imported_without_what_it_may_use(self):
+        code = "import sys, planlab; print(*sorted({'numpy', 'torch', 'jax', 'polars', 'pandas'} & set(sys.modules)))"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(run.stdout.split(), [])

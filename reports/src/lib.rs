@@ -2,7 +2,7 @@
 //!
 //! A [`Report`] is one folder that opens from disk, without a server or network. The same records give the same bytes
 //! every time. The pictures of a single instance or plan ([`placement_map`], [`fragmentation_map`],
-//! [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
+//! [`load_curve_plot`], [`size_distribution_plot`], [`ShowPage`]) need no records.
 
 mod data;
 mod error;
@@ -12,6 +12,7 @@ mod report;
 mod site;
 
 pub use data::nets::{PoolTotal, PoolTotals};
+pub use data::own::{Held, OwnPlacement};
 pub use data::ratios::Named;
 pub use error::ReportError;
 pub use figures::{
@@ -19,7 +20,8 @@ pub use figures::{
 };
 pub use pages::ratios::Comparison;
 pub use pages::scale::scale_files;
-pub use pages::show::show_page;
+pub use pages::show::ShowPage;
 pub use planlab_results::format;
 pub use report::{Report, Written};
-pub use site::{KnownNets, ReportOptions};
+pub use site::viewer::CallStacks;
+pub use site::{KnownNets, KnownPlanner, ReportOptions};

@@ -40,6 +40,8 @@ pub struct Report {
     options: ReportOptions,
     /// The short names of the model's workloads.
     slugs: Vec<String>,
+    /// The short names of the model's planners.
+    planner_slugs: Vec<String>,
 }
 
 /// The kind of folder, as its manifest states.
@@ -66,10 +68,11 @@ impl Report {
         findings.extend(audit_shards(dir, model.rows() > 0 || !schedules.is_empty())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
+        let planner_slugs = unique(model.all.planners.iter().map(|planner| slug(&planner.label)));
         let store = dir.to_path_buf();
         let (replays, schedules) = (Replays::new(rows), Schedules::new(schedules));
         let frameworks = Frameworks::new(frameworks);
-        Ok(Self { store, model, replays, schedules, frameworks, findings, options, slugs })
+        Ok(Self { store, model, replays, schedules, frameworks, findings, options, slugs, planner_slugs })
     }
 
     /// The findings of the audit.
@@ -113,6 +116,7 @@ impl Report {
             frameworks: &self.frameworks,
             findings: &self.findings,
             slugs: &self.slugs,
+            planner_slugs: &self.planner_slugs,
             instances: Vec::new(),
             drawn: Vec::new(),
         };
@@ -122,6 +126,9 @@ impl Report {
         let mut writer = Writer::new(folder, self.frame(&pages));
         for page in pages {
             writer.write(&page)?;
+        }
+        for planner in 0..self.model.all.planners.len() {
+            writer.write(&pages::of_planner(&site, planner))?;
         }
         for workload in 0..self.model.workloads.len() {
             for page in pages::of_workload(&site, workload) {

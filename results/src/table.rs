@@ -143,6 +143,24 @@ impl Table {
         self.push(cells.into_iter().map(Value::Text).collect());
     }
 
+    /// The same without the columns that have a value in no row.
+    #[must_use]
+    pub fn without_empty_columns(mut self) -> Self {
+        if self.rows.is_empty() {
+            return self;
+        }
+        let is_empty = |value: &Value| matches!(value.shown().as_str(), "" | "-" | "n/a" | "\u{2013}");
+        let kept: Vec<bool> =
+            (0..self.columns.len()).map(|at| !self.rows.iter().all(|row| is_empty(&row[at]))).collect();
+        let mut keep = kept.iter();
+        self.columns.retain(|_| keep.next() == Some(&true));
+        for row in &mut self.rows {
+            let mut keep = kept.iter();
+            row.retain(|_| keep.next() == Some(&true));
+        }
+        self
+    }
+
     /// Whether a column contains only numbers.
     #[must_use]
     pub fn is_number(&self, column: usize) -> bool {
@@ -261,6 +279,19 @@ mod tests {
             Value::Heat(1.0, "r".to_owned()),
         ]);
         table
+    }
+
+    #[test]
+    fn columns_without_a_value_are_left_out() {
+        let mut table = Table::new(&["a", "b", "c", "d"]);
+        assert_eq!(table.clone().without_empty_columns().columns.len(), 4, "no rows say nothing");
+        table.row(["1", "-", "", "x"].map(str::to_owned));
+        table.row(["2", "n/a", "3", "-"].map(str::to_owned));
+        let titles = |table: &Table| table.columns.iter().map(|c| c.title.clone()).collect::<String>();
+        let shown = table.without_empty_columns();
+        assert_eq!(titles(&shown), "acd");
+        let row: Vec<String> = shown.rows[1].iter().map(Value::shown).collect();
+        assert_eq!(row, ["2", "3", "-"]);
     }
 
     #[test]

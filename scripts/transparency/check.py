@@ -21,7 +21,7 @@ PROCESS_SECONDS = 900
 CPYTHON = "test_os test_threading test_subprocess test_gc test_signal test_thread test_queue test_mmap test_io"
 SQL = """
 CREATE TABLE t(a INTEGER, b TEXT, c REAL);
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000)
 INSERT INTO t SELECT i, hex(i * 7919 % 1000003), i / 3.0 FROM n;
 CREATE INDEX by_b ON t(b);
 SELECT count(*), sum(length(b)), round(sum(c)) FROM t WHERE b > '4';

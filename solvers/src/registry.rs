@@ -10,7 +10,7 @@ use crate::placement::greedy::{
     BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow,
     OneFlowInsertion, OneFlowOrder, Somas, TfliteArena, TflmGreedy, Tvm, Xla,
 };
-use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
+use crate::placement::search::{Annealing, BlockBuilding, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
     Means, MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
     SharedObjectsSizeDistance,
@@ -154,6 +154,7 @@ const SEARCH: &[Entry] = &[
     entry!("annealing", Annealing::default()),
     entry!("tabu", Tabu),
     entry!("lns", Lns),
+    entry!("block-building", BlockBuilding),
 ];
 
 const EXACT: &[Entry] = &[entry!("exact", Exact::default())];

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::external::{self, External, ExternalError};
+use crate::files::{self, FileWorkload};
 use crate::formats::{FormatError, InputLimits, Trace};
 use crate::models::{self, ModelError};
 use crate::nearest::{did_you_mean, nearest};
@@ -10,7 +11,7 @@ use crate::process::{self, Process, ProcessError};
 use crate::recorded::{self, Recorded};
 use crate::synthetic::{self, ParameterError};
 
-/// The available workloads: recorded ones, public ones in a corpus folder, and synthetic ones.
+/// The available workloads: recorded ones, public ones in a corpus folder, synthetic ones, and the caller's own files.
 ///
 /// ```
 /// use planlab_workloads::Catalog;
@@ -27,6 +28,7 @@ pub struct Catalog {
     corpus: Option<PathBuf>,
     external: Vec<External>,
     notices: Vec<String>,
+    files: Vec<FileWorkload>,
     limits: InputLimits,
 }
 
@@ -59,7 +61,7 @@ pub enum WorkloadError {
     /// A recorded file is damaged.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A public instance cannot be read.
+    /// A public instance, or a file of the caller's own, cannot be read.
     #[error(transparent)]
     External(#[from] ExternalError),
     /// A recorded trace does not determine the process that contains it.
@@ -77,10 +79,27 @@ impl Catalog {
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
         let (external, notices) = external::scan(corpus.as_deref());
-        Self { corpus, external, notices, limits: InputLimits::default() }
+        Self { corpus, external, notices, files: Vec::new(), limits: InputLimits::default() }
     }
 
-    /// Sets the limits for reading public instances. Default: enough for any trace.
+    /// Adds files of the caller's own, each under its key. A file that is there already is added once.
+    #[must_use]
+    pub fn with_files(mut self, files: impl IntoIterator<Item = FileWorkload>) -> Self {
+        for file in files {
+            if self.file(&file.key).is_none() {
+                self.files.push(file);
+            }
+        }
+        self
+    }
+
+    /// The file with a key.
+    #[must_use]
+    pub fn file(&self, key: &str) -> Option<&FileWorkload> {
+        self.files.iter().find(|file| file.key == key)
+    }
+
+    /// Sets the limits for reading public instances and files. Default: enough for any trace.
     #[must_use]
     pub const fn with_limits(mut self, limits: InputLimits) -> Self {
         self.limits = limits;
@@ -99,8 +118,8 @@ impl Catalog {
         &self.notices
     }
 
-    /// The keys of all recorded and public workloads, of the processes that contain recorded ones (see [`process`]),
-    /// and of a selection of generated ones. Models and synthetic families have countless instances, see [`models`] and
+    /// The keys of all recorded and public workloads, of the processes that contain recorded ones (see [`process`]), of
+    /// the caller's files, and of a selection of generated ones. Models and synthetic families have countless instances, see [`models`] and
     /// [`synthetic`].
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
@@ -108,7 +127,8 @@ impl Catalog {
         let processes = recorded().filter_map(|key| process::process_of(&key));
         let external = self.external.iter().map(|entry| entry.key.clone());
         let generated = models::selection().into_iter().chain(synthetic::selection());
-        recorded().chain(processes).chain(external).chain(generated).collect()
+        let files = self.files.iter().map(|file| file.key.clone());
+        recorded().chain(processes).chain(external).chain(files).chain(generated).collect()
     }
 
     /// A description of a workload in one line; `None` if the key does not exist.
@@ -125,6 +145,9 @@ impl Catalog {
             let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();
             return Some(format!("public instance, {}{capacity}", entry.path.display()));
         }
+        if let Some(file) = self.file(key) {
+            return Some(format!("{} buffers, {}", file.buffers, file.path.display()));
+        }
         models::describe(key).or_else(|| synthetic::describe(key))
     }
 
@@ -136,6 +159,9 @@ impl Catalog {
     pub fn buffers(&self, key: &str) -> Result<usize, WorkloadError> {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.buffers);
+        }
+        if let Some(file) = self.file(key) {
+            return Ok(file.buffers);
         }
         if is_synthetic(key) {
             return Ok(synthetic::buffers(key)?);
@@ -158,6 +184,9 @@ impl Catalog {
         if let Some(entry) = self.external(key) {
             return Ok(entry.trace(self.limits)?);
         }
+        if let Some(file) = self.file(key) {
+            return Ok(file.trace(self.limits)?);
+        }
         if is_synthetic(key) {
             return Ok(synthetic::load(key)?);
         }
@@ -173,6 +202,10 @@ impl Catalog {
 
     /// Why this key has no workload.
     pub(crate) fn unknown(&self, key: &str) -> WorkloadError {
+        if key.split('/').next() == Some(files::ROUTE) {
+            let notice = "a key of this kind is that of a file in a bench; name the file itself".to_owned();
+            return WorkloadError::Absent { key: key.to_owned(), notice };
+        }
         let source = external::SOURCES.iter().find(|source| key.starts_with(&format!("{}/", source.name)));
         let absent = source.and_then(|source| {
             let start = format!("no {}/*", source.name);

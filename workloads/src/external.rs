@@ -109,7 +109,7 @@ impl External {
     }
 }
 
-/// Why a public instance cannot be read.
+/// Why a public instance, or a file of the user's own, cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExternalError {
@@ -124,6 +124,12 @@ pub enum ExternalError {
     /// The file is invalid.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// The file no longer has the content that its key names.
+    #[error("{file}: the file has changed since it was first read")]
+    Changed {
+        /// The file.
+        file: String,
+    },
 }
 
 #[cfg(test)]

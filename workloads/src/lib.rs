@@ -3,9 +3,11 @@
 //! [`Catalog`] finds a workload by its key, wherever it comes from; [`formats`] reads and writes traces
 //! and plans; [`suites`] say which planners run on which workloads.
 
+pub mod batch;
 pub mod catalog;
 pub mod expected;
 pub mod external;
+pub mod files;
 pub mod formats;
 mod glob;
 pub mod models;
@@ -17,6 +19,7 @@ pub mod synthetic;
 pub mod waste;
 
 pub use catalog::{Catalog, WorkloadError};
+pub use files::{FileOptions, FileWorkload};
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};
 pub use glob::glob;
 pub use nearest::{did_you_mean, nearest};

@@ -4,7 +4,9 @@
 //! allocator. `chainer` is Chainer with `CuPy`'s pool, and `torch` is `PyTorch`'s CUDA caching allocator on device
 //! calls that do nothing. `torch-cpu` is a CPU run under the profiler, `torch-fake` follows storages under fake
 //! tensors, and `onnx` is a graph in its node order. The process that contains a trace of `torch` is `<key>/process`,
-//! see [`crate::process`].
+//! see [`crate::process`]. `planlab add-workload` adds a trace ([`add`]).
+
+mod add;
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -15,6 +17,8 @@ use planlab_dsa::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::formats::{FormatError, ReadOptions, Trace, read_trace};
+
+pub use add::{AddError, Origin, add};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
@@ -129,32 +133,4 @@ impl Recorded {
         trace.name_workload(&self.key);
         Ok(trace)
     }
-}
-
-/// The key of a file from its name and its metadata; `None` for a name that does not follow
-/// `<net>-<mode>-b<N>[-variant]`.
-#[must_use]
-pub fn key_of(file: &str, trace: &Trace) -> Option<String> {
-    let (folder, name) = file.split_once('/')?;
-    let stem = name.strip_suffix(".csv.zst")?;
-    if folder == "chainer" {
-        return trace.labels.meta("workload").map(str::to_owned);
-    }
-    let (route, suffix) = match trace.labels.meta("route")? {
-        "nullcuda" => ("torch", ""),
-        "profiler" => ("torch-cpu", "-cpu"),
-        "fake" => ("torch-fake", ""),
-        "onnx" => ("onnx", "-onnx"),
-        _ => return None,
-    };
-    let stem = stem.strip_suffix(suffix)?;
-    let modes = ["train", "infer", "decode"];
-    let (net, mode, rest) = modes.iter().find_map(|mode| {
-        let (net, rest) = stem.split_once(&format!("-{mode}-"))?;
-        Some((net, mode, rest))
-    })?;
-    Some(match rest.split_once('-') {
-        Some((batch, variant)) => format!("{route}/{net}/{mode}/{batch}/{variant}"),
-        None => format!("{route}/{net}/{mode}/{rest}"),
-    })
 }

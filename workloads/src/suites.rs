@@ -19,6 +19,13 @@
 //! max_buffers = 20000                  # leaves out larger workloads, optional
 //! quick = true                         # no searches, no planners beyond their practical size, optional
 //!
+//! [[group]]
+//! files = ["nets/*.csv", "my.onnx"]    # traces in files of any format, relative to this file; also beside `workloads`
+//! dims = { batch = 8 }                 # values of dynamic dimensions of these files, optional
+//! part = "cuda:0"                      # the trace to take from files that contain several, optional
+//! align = 512                          # bytes: rounds sizes up and aligns offsets, optional
+//! planners = ["best-fit", "portfolio"]
+//!
 //! [[schedule]]                         # nets in training that may not fit, optional; also without groups
 //! nets = ["resnet50", "vgg*"]          # of `planlab list models`
 //! batches = [256, 512]
@@ -50,20 +57,23 @@
 //! limit); it takes the limits of the first. Planners `external/*` that are not provided are left out with a notice.
 //! Every other name has to match something, and every `[[expect]]` a cell of the suite.
 
+mod files;
 mod schedules;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use include_dir::{Dir, File, include_dir};
+use planlab_dsa::Alignment;
 use serde::Deserialize;
 
 use crate::catalog::{Catalog, WorkloadError};
+use crate::external::ExternalError;
 use crate::formats::{InputLimits, read_document};
 use crate::glob::{glob, is_glob};
 use crate::nearest::{did_you_mean, nearest};
@@ -126,7 +136,21 @@ impl Default for Limits {
 #[non_exhaustive]
 pub struct Group {
     /// Patterns over workload keys.
+    #[serde(default)]
     pub workloads: Vec<String>,
+    /// Files with traces, relative to the suite's file; patterns with `*`, `?`, `[...]` and `**`. See
+    /// [`Suite::open_files`].
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// The alignment of the files' traces, as [`FileOptions::align`](crate::FileOptions::align).
+    #[serde(default)]
+    pub align: Option<Alignment>,
+    /// The trace to take from a file that contains several.
+    #[serde(default)]
+    pub part: Option<String>,
+    /// Values of dynamic dimensions of the files, by name.
+    #[serde(default)]
+    pub dims: BTreeMap<String, NonZeroU64>,
     /// Patterns over planner keys.
     #[serde(default)]
     pub planners: Vec<String>,
@@ -274,6 +298,9 @@ pub enum SuiteError {
         /// The error.
         reason: String,
     },
+    /// A file with a trace that the suite names cannot be read.
+    #[error(transparent)]
+    File(#[from] ExternalError),
 }
 
 #[derive(Deserialize)]
@@ -629,8 +656,8 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     if groups.is_empty() && schedules.is_empty() {
         return Err(bad(0, "the suite has neither a [[group]] nor a [[schedule]]".to_owned()));
     }
-    if groups.iter().any(|group| group.planners.is_empty() && group.allocators.is_empty()) {
-        return Err(bad(place("[[group]]"), "a group has neither planners nor allocators".to_owned()));
+    if let Some((what, fault)) = groups.iter().find_map(Group::fault) {
+        return Err(bad(place(what), fault.to_owned()));
     }
     let (file, text) = (file.to_owned(), text.to_owned());
     Ok(Suite { name, analysis, limits, groups, schedules, expect, include, file, text })

@@ -247,7 +247,7 @@ fn a_capacity_is_kept_or_refuted() {
     assert_eq!((fits.status, fits.result.height), (PLANLAB_OPTIMAL, 8192));
     assert_eq!((tight.status, tight.result.height, tight.result.bound), (PLANLAB_INFEASIBLE, 0, 8192));
     assert!(tight.is_untouched() && tight.message().contains("every plan needs 8192 bytes"));
-    // `bump` shares nothing, and cannot tell whether others could.
+    // `bump` shares nothing, and does not know whether others could.
     let unknown = with(8192, Some(c"bump"));
     assert_eq!((unknown.status, unknown.result.height), (PLANLAB_UNKNOWN, 0));
     assert!(

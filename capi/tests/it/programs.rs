@@ -64,7 +64,7 @@ impl Program {
     }
 }
 
-/// A program; `None`, with a notice, where there is no compiler.
+/// A program; `None`, with a notice, if no compiler is installed.
 #[expect(clippy::print_stderr, reason = "a notice to whoever runs the tests")]
 fn compiled(compiler: &str, source: &Path, kind: Kind, flags: &[&str]) -> Option<Program> {
     let folder = tempfile::tempdir().expect("writable");

@@ -21,6 +21,7 @@ use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
+use crate::shell::quantity::memory;
 
 /// Cells of quick planners that share a child.
 const BATCH: usize = 16;
@@ -246,8 +247,10 @@ impl Shared<'_> {
 
 /// Reports what an interrupted cell had found; it gets no row.
 fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
-    let height = judgement.height().map_or_else(|| "no plan".to_owned(), |height| format!("height {height}"));
-    let bound = judgement.bound.value;
+    let height = judgement
+        .height()
+        .map_or_else(|| "no plan".to_owned(), |height| format!("height {}", memory(height.get())));
+    let bound = memory(judgement.bound.value.get());
     note(&format!("interrupted: {} on {}: {height}, bound {bound} so far", cell.planner, cell.workload));
 }
 

@@ -11,7 +11,7 @@ use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 use crate::bench::run::Task;
 use crate::cli::{BenchArgs, LimitArgs};
 use crate::external;
-use crate::inputs::Source;
+use crate::inputs::{self, Named, Source};
 use crate::planning::Cell;
 use crate::planning::planners;
 use crate::scheduling::known;
@@ -21,54 +21,82 @@ use crate::shell::output::note;
 /// The most buffers for MIP planners that are not named explicitly.
 const MIP_BUFFERS: usize = 300;
 
+/// What a bench chooses its cells from.
+pub(crate) struct Asked {
+    /// `None` if workloads are named without a suite.
+    pub(crate) suite: Option<Suite>,
+    catalog: Catalog,
+    /// Patterns over the keys of the workloads.
+    workloads: Vec<String>,
+    /// Keeps the copies of what can be read only once.
+    _named: Named,
+}
+
+impl Asked {
+    /// Reads the suite and every file that it or the command line names.
+    pub(crate) fn of(args: &BenchArgs) -> Result<Self, Failure> {
+        let catalog = Catalog::new(args.reading.corpus.corpus.clone()).with_limits(inputs::limits());
+        let mut suite = suite(args)?;
+        let mut named = Named::of(&args.traces, &args.reading)?;
+        let mut files = std::mem::take(&mut named.files);
+        let mut workloads = args.workloads.clone();
+        workloads.extend(named.keys.iter().cloned());
+        workloads.extend(files.iter().map(|file| file.key.clone()));
+        if let Some(suite) = &mut suite {
+            let (of_suite, notices) = suite.open_files(inputs::limits())?;
+            notices.iter().for_each(|notice| note(notice));
+            files.extend(of_suite);
+        }
+        Ok(Self { suite, catalog: catalog.with_files(files), workloads, _named: named })
+    }
+
+    fn source(&self, workload: &str) -> Source {
+        Source::of_catalog(workload, &self.catalog)
+    }
+
+    fn is_wanted(&self, workload: &str) -> bool {
+        self.workloads.is_empty() || self.workloads.iter().any(|pattern| glob(pattern, workload))
+    }
+}
+
 /// The requested suite; `None` if workloads are named without a suite.
-pub(crate) fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
+fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
     let name = match &args.suite {
         Some(name) => name.as_str(),
-        None if args.workloads.is_empty() => "smoke",
+        None if args.workloads.is_empty() && args.traces.is_empty() => "smoke",
         None => return Ok(None),
     };
     Ok(Some(Suite::find(name)?))
 }
 
 /// The cells to run, by workload.
-pub(crate) fn tasks(
-    args: &BenchArgs,
-    suite: Option<&Suite>,
-    catalog: &Catalog,
-) -> Result<Vec<Task>, Failure> {
-    let mut cells = Cells { args, by_workload: BTreeMap::new() };
-    match suite {
-        Some(suite) => of_suite(args, suite, catalog, &mut cells)?,
+pub(crate) fn tasks(args: &BenchArgs, asked: &Asked) -> Result<Vec<Task>, Failure> {
+    let mut cells = Cells { args, asked, by_workload: BTreeMap::new() };
+    match &asked.suite {
+        Some(suite) => of_suite(suite, &mut cells)?,
         None if !args.schedulers.is_empty() => {
             return Err(Failure::usage(
                 "--scheduler is for suites with schedules: add --suite offload/pooch",
             ));
         }
-        None => of_workloads(args, catalog, &mut cells)?,
+        None => of_workloads(&mut cells)?,
     }
     external::ask_versions(|key| cells.by_workload.values().flatten().any(|cell| cell.planner == key));
     Ok(cells.into_tasks())
 }
 
 /// The online allocators to play, by workload: those of the suite, unless planners are named.
-pub(crate) fn baselines(
-    args: &BenchArgs,
-    suite: Option<&Suite>,
-    catalog: &Catalog,
-) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
+pub(crate) fn baselines(args: &BenchArgs, asked: &Asked) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
     let is_asked = args.planners.is_empty() && args.schedulers.is_empty();
-    let Some(suite) = suite.filter(|_| is_asked) else { return Ok(Vec::new()) };
+    let Some(suite) = asked.suite.as_ref().filter(|_| is_asked) else { return Ok(Vec::new()) };
     let mut by_workload: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for baseline in suite.baselines(catalog, &online::keys())? {
-        let is_wanted = args.workloads.is_empty()
-            || args.workloads.iter().any(|pattern| glob(pattern, &baseline.workload));
+    for baseline in suite.baselines(&asked.catalog, &online::keys())? {
+        let is_wanted = asked.is_wanted(&baseline.workload);
         if let Some(entry) = online::allocator(&baseline.allocator).filter(|_| is_wanted) {
             by_workload.entry(baseline.workload).or_default().push(entry);
         }
     }
-    let corpus = args.corpus.corpus.as_deref();
-    Ok(by_workload.into_iter().map(|(key, entries)| (Source::workload(&key, corpus), entries)).collect())
+    Ok(by_workload.into_iter().map(|(key, entries)| (asked.source(&key), entries)).collect())
 }
 
 /// The limits of a cell.
@@ -96,16 +124,13 @@ fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
 
 struct Cells<'a> {
     args: &'a BenchArgs,
+    asked: &'a Asked,
     by_workload: BTreeMap<String, Vec<Cell>>,
 }
 
 impl Cells<'_> {
-    fn source(&self, workload: &str) -> Source {
-        Source::workload(workload, self.args.corpus.corpus.as_deref())
-    }
-
     fn add(&mut self, workload: &str, planner: &str, limits: &Limits) {
-        let source = self.source(workload);
+        let source = self.asked.source(workload);
         let cells = self.by_workload.entry(workload.to_owned()).or_default();
         let cell = Cell { target: limits.capacity, ..Cell::of(&source, planner, &limits.args) };
         for repetition in 0..limits.repetitions {
@@ -117,17 +142,14 @@ impl Cells<'_> {
     }
 
     fn into_tasks(self) -> Vec<Task> {
-        let tasks = self.by_workload.iter();
-        tasks.map(|(workload, cells)| Task { source: self.source(workload), cells: cells.clone() }).collect()
+        let task = |(workload, cells): (String, _)| Task { source: self.asked.source(&workload), cells };
+        self.by_workload.into_iter().map(task).collect()
     }
 }
 
-fn of_suite(
-    args: &BenchArgs,
-    suite: &Suite,
-    catalog: &Catalog,
-    cells: &mut Cells<'_>,
-) -> Result<(), Failure> {
+fn of_suite(suite: &Suite, cells: &mut Cells<'_>) -> Result<(), Failure> {
+    let Cells { args, asked, .. } = *cells;
+    let catalog = &asked.catalog;
     let planners =
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
     let selection = suite.select(catalog, &planners::keys(), is_quick)?;
@@ -147,9 +169,7 @@ fn of_suite(
         }
     }
     for pick in selection.picks.iter().filter(|_| args.schedulers.is_empty()) {
-        let wanted =
-            args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
-        if wanted && planners.contains(&pick.planner) {
+        if asked.is_wanted(&pick.workload) && planners.contains(&pick.planner) {
             for limits in limits(args, Some(pick)) {
                 cells.add(&pick.workload, &pick.planner, &limits);
             }
@@ -180,12 +200,13 @@ fn is_quick(planner: &str, buffers: usize) -> bool {
     planners::descriptor(planner).is_some_and(|descriptor| planners::is_quick_for(&descriptor, buffers))
 }
 
-fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> Result<(), Failure> {
+fn of_workloads(cells: &mut Cells<'_>) -> Result<(), Failure> {
+    let Cells { args, asked, .. } = *cells;
     let named = if args.planners.is_empty() { None } else { Some(planners::matching(&args.planners)?) };
-    for workload in chosen_workloads(&args.workloads, catalog)? {
+    for workload in chosen_workloads(&asked.workloads, &asked.catalog)? {
         let chosen = match &named {
             Some(named) => named.clone(),
-            None => practical(catalog.buffers(&workload)?),
+            None => practical(asked.catalog.buffers(&workload)?),
         };
         for planner in &chosen {
             limits(args, None).iter().for_each(|limits| cells.add(&workload, planner, limits));
@@ -209,6 +230,10 @@ fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String
     let all: Vec<&str> = keys.iter().map(String::as_str).collect();
     let (mut chosen, mut wrong) = (Vec::new(), Vec::new());
     for pattern in patterns {
+        if catalog.file(pattern).is_some() {
+            chosen.push(pattern.clone());
+            continue;
+        }
         if !pattern.contains(['*', '?']) {
             match catalog.load(pattern) {
                 Ok(_) => chosen.push(pattern.clone()),
@@ -238,7 +263,7 @@ fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Fail
         parts.push(format!("{} {NEEDS_CORPUS}", names.join(", ")));
     }
     let count = wrong.len();
-    Failure::usage(format!("{count} of {asked} workloads are not there: {}", parts.join("; ")))
+    Failure::usage(format!("{count} of {asked} workloads do not exist: {}", parts.join("; ")))
 }
 
 const NEEDS_CORPUS: &str = "need the folder of external instances: --corpus DIR, or PLANLAB_CORPUS";
@@ -250,8 +275,8 @@ fn needs_corpus(pattern: &str, catalog: &Catalog) -> bool {
 
 fn no_workload(pattern: &str, place: &str, keys: &[&str], catalog: &Catalog) -> String {
     if needs_corpus(pattern, catalog) {
-        return format!("no workload{place} is `{pattern}`: such keys {NEEDS_CORPUS}");
+        return format!("there is no workload `{pattern}`{place}: such keys {NEEDS_CORPUS}");
     }
     let near = nearest(pattern, keys.iter().copied());
-    format!("no workload{place} is `{pattern}`{}", did_you_mean(&near))
+    format!("there is no workload `{pattern}`{place}{}", did_you_mean(&near))
 }

@@ -4,12 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::common::{Corpus, LimitArgs};
+use super::common::{LimitArgs, Reading};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A file becomes a workload with its name and the digest of its content as key, so a bench of it \
+    resumes, and a changed file is another workload.\n\n\
+    Example: planlab bench my.csv --planner 'first-fit/*' --planner portfolio --report pages"
+)]
 pub(crate) struct BenchArgs {
-    /// A suite by name, or a TOML file [default: smoke, unless --planner and --workload are given]
+    /// Trace files, workload keys (globs), or - for stdin, instead of a suite's workloads
+    #[arg(value_name = "TRACE", conflicts_with = "suite")]
+    pub(crate) traces: Vec<String>,
+    /// A suite by name, or a TOML file [default: smoke, unless a TRACE or --workload is given]
     #[arg(long, value_name = "SUITE")]
     pub(crate) suite: Option<String>,
     /// Only these planners (globs)
@@ -44,8 +52,12 @@ pub(crate) struct BenchArgs {
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "results/store")]
     pub(crate) out: PathBuf,
+    /// Then write the report of these results to this folder
+    #[cfg(feature = "reports")]
+    #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) corpus: Corpus,
+    pub(crate) reading: Reading,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

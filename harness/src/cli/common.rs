@@ -30,11 +30,11 @@ pub(crate) struct Reading {
     pub(crate) parts: Parts,
 }
 
-/// Which trace of another tool's file is meant, and of what shape.
+/// Which trace of another tool's file to take, and its shape.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Parts {
-    /// Of a file that holds several traces take this one: a device (cuda:0), one stream of it (cuda:0/stream-7), a
-    /// graph by its name
+    /// The trace to take from a file that contains several: a device (cuda:0), one stream of it (cuda:0/stream-7), or
+    /// the name of a graph
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
     /// Fix a dynamic dimension of a model
@@ -46,7 +46,7 @@ fn dimension(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("a dimension is NAME=VALUE")?;
     match value.trim().parse() {
         Ok(value) if value > 0 && !name.trim().is_empty() => Ok((name.trim().to_owned(), value)),
-        _ => Err(format!("`{value}` is no whole number above 0")),
+        _ => Err(format!("`{value}` is not a whole number above 0")),
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// Whether any limit but that of memory, or a seed, is named.
+    /// Whether a seed, or a limit other than that of memory, is named.
     pub(crate) fn is_said(&self) -> bool {
         self.time_limit.is_some() || self.work_limit.is_some() || self.threads.is_some() || self.seed != 0
     }

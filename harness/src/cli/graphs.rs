@@ -144,7 +144,7 @@ pub(crate) struct SweepArgs {
     /// Planners (globs) [default: portfolio]
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
-    /// Online allocators (globs), played until they settle [default: none]
+    /// Online allocators (globs), played until they settle [default: no allocator]
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,
     #[command(flatten)]

@@ -29,16 +29,16 @@ pub(crate) use running::RunArgs;
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{
-    DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
+    AddWorkloadArgs, DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
 };
 
 pub(crate) use schedules::ScheduleArgs;
 
 use crate::shell::quantity;
 
-/// Names the file of external planners, for children and for those who do not want to name it each time.
+/// The variable that names the file of external planners, for children and for users.
 pub(crate) const PLANNERS: &str = "PLANLAB_PLANNERS";
-/// Tells children how much they may read of an input.
+/// The variable from which children learn how much they may read of an input, in bytes.
 pub(crate) const INPUT_LIMIT: &str = "PLANLAB_INPUT_LIMIT";
 
 /// Plans the memory of deep nets, and says what each plan is worth.
@@ -55,7 +55,7 @@ pub(crate) struct Cli {
     #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]
     pub(crate) planners_file: Option<PathBuf>,
 
-    /// Read no more than this of an input, unpacked; a line may take 1/1024 of it, or 16 MiB if that is more [default: 16GiB]
+    /// The most to read of an input, unpacked; a line may take 1/1024 of it, or 16 MiB if that is more [default: 16GiB]
     #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) input_limit: Option<u64>,
 
@@ -67,11 +67,11 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// List what there is, or show one entry in full
     List(ListArgs),
-    /// Run every cell of a suite; resumes by itself
+    /// Run every cell of a suite, or planners on your own traces; resumes by itself
     Bench(BenchArgs),
     /// Plan one trace with one planner, in a process of its own
     Plan(PlanArgs),
-    /// Plan one trace with all quick planners
+    /// Plan one trace with all quick planners, and with external ones
     Compare(CompareArgs),
     /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
     Verify(VerifyArgs),
@@ -97,6 +97,8 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Write another tool's file
     Export(ExportArgs),
+    /// Keep a trace in the repository as a recorded workload, with its line in the manifest
+    AddWorkload(AddWorkloadArgs),
     /// Why a framework's memory ran out: what it reserved against the best plan, and what makes the difference
     Explain(ExplainArgs),
     /// Draw a trace, or a plan of it
@@ -121,7 +123,7 @@ pub(crate) enum Verb {
     /// Tables of how time, memory and height grow with the number of buffers
     #[cfg(feature = "reports")]
     Scale(ScaleArgs),
-    /// Say what works on this machine, and what a measurement should beware of
+    /// Check what works on this machine, and what may disturb a measurement
     Doctor,
     /// Serve cells to a parent process
     #[command(hide = true)]
@@ -141,7 +143,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Whether external planners may have a part in it.
+    /// Whether it may run external planners.
     pub(crate) const fn needs_planners(&self) -> bool {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
@@ -152,7 +154,7 @@ impl Verb {
         }
     }
 
-    /// Whether it is for a parent process, which says when it is to end.
+    /// Whether it serves a parent process, which ends it.
     pub(crate) const fn serves(&self) -> bool {
         matches!(
             self,
@@ -164,7 +166,7 @@ impl Verb {
         )
     }
 
-    /// Whether it ends by itself when it is interrupted, and tells what it has.
+    /// Whether it ends by itself when it is interrupted, and prints what it has so far.
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,

@@ -51,7 +51,8 @@ pub(crate) struct PlanArgs {
 pub(crate) struct CompareArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// Only these planners (globs) [default: all planners that are quick at this size]
+    /// Only these planners (globs) [default: all planners that are quick at this size, and the external ones that
+    /// planners.toml describes]
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
     #[command(flatten)]

@@ -83,7 +83,7 @@ pub(crate) struct ReplayArgs {
     /// On a device: turns of each contender in a process, in a newly drawn order
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Minimum number of propagations before the timed ones; 0 for none at all [default: 50]
+    /// Minimum number of propagations before the timed ones; 0 for no warm-up [default: 50]
     #[arg(long, value_name = "N")]
     pub(crate) warm_up: Option<u32>,
     /// With --work operations: how long each takes [default: as recorded, if the trace declares the time of a step: `#

@@ -109,8 +109,14 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "reports/out")]
     pub(crate) output: PathBuf,
     /// The most plans that get maps and a page of their own
-    #[arg(long, value_name = "N", default_value_t = 800)]
+    #[arg(long, value_name = "N", default_value_t = Self::MAPS)]
     pub(crate) maps: usize,
+}
+
+#[cfg(feature = "reports")]
+impl ReportArgs {
+    /// The default for the number of plans with a page of their own.
+    pub(crate) const MAPS: usize = 800;
 }
 
 #[cfg(feature = "reports")]
@@ -138,7 +144,7 @@ pub(crate) struct AuditArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "planlab query [OPTIONS] [RESULTS] SQL\n       planlab query --columns")]
 #[command(
-    after_help = "Tables: rows, replays, instances. Numbers are bytes, nanoseconds, or shares (0.01 is 1 %).\n\n\
+    after_help = "Tables: rows, replays, schedules, instances. Numbers are bytes, nanoseconds, or shares (0.01 is 1 %).\n\n\
     Example: planlab query \"SELECT planner, avg(gap) FROM rows GROUP BY planner\"\n\
     More of them: docs/QUERIES.md"
 )]

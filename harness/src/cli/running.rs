@@ -9,7 +9,7 @@ use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Leave requests of fewer bytes alone; at least 1KiB
+    /// The smallest request to plan; at least 1KiB
     #[arg(long, value_name = "BYTES", value_parser = least_size, default_value = "4KiB")]
     pub(crate) min_size: u64,
     /// A round lasts from one call of `planlab_step()` to the next [default: rounds are detected]
@@ -21,7 +21,7 @@ pub(crate) struct RunArgs {
     /// Check every planned block: overlaps, and writes to freed memory
     #[arg(long)]
     pub(crate) check: bool,
-    /// Do not ask the kernel for huge pages
+    /// Do not use huge pages
     #[arg(long)]
     pub(crate) no_huge_pages: bool,
     /// Write the statistics to this file as JSON (`-`: stdout)

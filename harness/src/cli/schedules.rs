@@ -46,11 +46,11 @@ pub(crate) struct ScheduleArgs {
     pub(crate) planner_time_limit: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Instead: find the largest batch that fits and at which each scheduler loses at most this share of the speed
+    /// Do not schedule this batch, but find the largest batch that fits and at which each scheduler loses at most this share of the speed
     /// (10%). The search doubles and halves, so it may miss a larger batch that fits
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
     pub(crate) loss: Option<f64>,
-    /// Instead: check the schedule in this file; exit code 4 if it is not valid
+    /// Do not schedule, but check the schedule in this file; exit code 4 if it is not valid
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output", "out"])]
     pub(crate) check: Option<String>,
     /// Also list the feature maps, and what the fastest schedule that fits does with each

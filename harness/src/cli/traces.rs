@@ -1,6 +1,6 @@
-//! `generate`, `import`, `export`, `explain`, `show`.
+//! `generate`, `import`, `export`, `add-workload`, `explain`, `show`.
 
-#[cfg(feature = "reports")]
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use planlab_workloads::formats::import::READERS;
 
 use super::common::{LimitArgs, Parts, Reading};
+use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
@@ -70,12 +71,12 @@ pub(crate) enum DialectArg {
 #[derive(Debug, Args)]
 #[command(allow_missing_positional = true)]
 pub(crate) struct ImportArgs {
-    /// The format [default: known by the file's content]
+    /// The format [default: recognised by the content of the file]
     #[arg(value_parser = import_formats())]
     pub(crate) format: Option<String>,
     /// The file, or - for stdin
     pub(crate) file: String,
-    /// How the file means its ends
+    /// Which ends of a live range the file includes
     #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
     pub(crate) dialect: DialectArg,
     /// Take offsets as pins
@@ -101,15 +102,39 @@ pub(crate) struct ExportArgs {
     pub(crate) plan: Option<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// tflite-micro: put the offline plan into a copy of this model, and write that
+    /// tflite-micro: write a copy of this model that contains the offline plan
     #[arg(long, value_name = "MODEL")]
     pub(crate) into: Option<String>,
-    /// c-header: what all names begin with
+    /// c-header: the prefix of all names
     #[arg(long, value_name = "NAME", default_value = "planlab")]
     pub(crate) prefix: String,
     /// Where to write the file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-")]
     pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: planlab add-workload trace.csv --key torch/mynet/train/b8 \\\n    \
+    --source 'PyTorch 2.9, torch.cuda.memory._record_memory_history' --license MIT")]
+pub(crate) struct AddWorkloadArgs {
+    /// A trace file, a recording of another tool, or - for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) trace: String,
+    /// The workload's key: ROUTE/NET/MODE/bN, with a variant behind that if needed. ROUTE names the recorder or the
+    /// allocator, MODE is train, infer, decode or process
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: String,
+    /// How the trace was obtained, and with which versions
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) source: String,
+    /// The licence under which it may be redistributed
+    #[arg(long, value_name = "NAME")]
+    pub(crate) license: String,
+    /// The folder of recorded workloads, which has the MANIFEST.toml
+    #[arg(long, value_name = "DIR", default_value = "workloads/data")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 #[derive(Debug, Args)]
@@ -123,9 +148,19 @@ pub(crate) struct ExplainArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Show this many of the buffers that make the peak
+    /// Show this many of the buffers that are live at the peak
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) top: usize,
+    /// The batch that was recorded: says how large a batch would fit
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<NonZeroU64>,
+    /// The memory that there is [default: where memory ran out, what was reserved and what the device had left]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Also write the answer as a page (.html) with a map of the framework's placement and the best plan
+    #[cfg(feature = "reports")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[cfg(feature = "reports")]
@@ -133,11 +168,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct ShowArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// A plan file
-    pub(crate) plan: Option<String>,
+    /// Plan files; a page (.html) shows any number of them side by side
+    #[arg(value_name = "PLAN")]
+    pub(crate) plans: Vec<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Where to write the picture: .svg, .png or .html
+    /// Where to write it: a picture (.svg, .png), or a page to zoom and search (.html)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

@@ -147,7 +147,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
         let at = raw.span().start;
         let entry = Entry::new(raw.into_inner(), folder);
         let entry = entry.and_then(|entry| match entries.iter().any(|other| other.key == entry.key) {
-            true => Err(format!("`{}` is there already", entry.key)),
+            true => Err(format!("there are two entries `{}`", entry.key)),
             false => Ok(entry),
         });
         entries.push(entry.map_err(|reason| refuse(at, &reason))?);
@@ -278,7 +278,7 @@ fn check_format(format: Format, honours: &Honours) -> Result<(), String> {
         Format::Minimalloc => ("minimalloc", in_place || arenas),
         Format::Idealloc => ("idealloc", in_place || arenas || marks || pauses),
     };
-    if lacks { Err(format!("`honours` has more than the format `{name}` can say")) } else { Ok(()) }
+    if lacks { Err(format!("`honours` has more than the format `{name}` can express")) } else { Ok(()) }
 }
 
 fn check_command(command: &[String]) -> Result<(), String> {
@@ -296,7 +296,10 @@ fn check_command(command: &[String]) -> Result<(), String> {
             let end = rest[start..].find('}').map_or(rest.len(), |end| start + end + 1);
             let found = &rest[start..end];
             if !PLACEHOLDERS.contains(&found) {
-                return Err(format!("`{found}` is no placeholder; there are {}", PLACEHOLDERS.join(" ")));
+                return Err(format!(
+                    "`{found}` is not a placeholder; the placeholders are {}",
+                    PLACEHOLDERS.join(" ")
+                ));
             }
             rest = &rest[end..];
         }
@@ -341,11 +344,11 @@ mod tests {
     fn what_is_wrong_is_told_by_line() {
         let line = |text: &str, what: &str| format!("{GOOD}{text}").replace(what, "");
         for (text, place, reason) in [
-            (line("honours = [\"in-place\"]\n", ""), ":1:", "can say"),
+            (line("honours = [\"in-place\"]\n", ""), ":1:", "can express"),
             (GOOD.replace("external/peer", "peer"), ":1:", "a key is"),
             (GOOD.replace("{output}", "{outptu}"), ":1:", "{output}"),
             (GOOD.replace("{output}", "{output}{nonsense}"), ":1:", "{nonsense}"),
-            (format!("{GOOD}{GOOD}"), ":5:", "there already"),
+            (format!("{GOOD}{GOOD}"), ":5:", "there are two entries"),
             (line("speed = 3\n", ""), ":5:", "speed"),
             (GOOD.replace("minimalloc", "maximalloc"), ":4:", "maximalloc"),
         ] {

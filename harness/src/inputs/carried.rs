@@ -29,8 +29,8 @@ pub(crate) fn carried(args: &PlanArgs, trace: &Trace, scratch: &Path) -> Result<
     }
     let old = inputs::open(&Source::resolve(of, &args.reading, scratch)?)?;
     let verified = old.instance.verify(inputs::plan(plan, &old)?);
-    let verified =
-        verified.map_err(|violation| Failure::usage(format!("{plan} is no plan of {of}: {violation}")))?;
+    let verified = verified
+        .map_err(|violation| Failure::usage(format!("{plan} is not a valid plan of {of}: {violation}")))?;
     let carried = carry(&verified, &trace.instance).map_err(|error| {
         Failure::usage(format!("{plan} cannot be carried over to {}: {error}", args.trace))
     })?;

@@ -38,7 +38,7 @@ pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
             Err(Failure::usage(format!("{name}: not a plan of this trace: {unmatched}")).in_file(name, None))
         }
         Err(violation) => {
-            note(&format!("{name} is not a valid plan ({violation}); it is used as far as it goes"));
+            note(&format!("{name} is not a valid plan ({violation}); its usable offsets serve as hints"));
             Ok(hints)
         }
     }

@@ -1,12 +1,14 @@
 //! What verbs read: traces, plans, hints, rows of results.
 
 mod carried;
+mod files;
 pub(crate) mod hints;
 pub(crate) mod network;
 pub(crate) mod records;
 mod source;
 
 pub(crate) use carried::{Carried, carried};
+pub(crate) use files::Named;
 pub(crate) use hints::Hints;
 pub(crate) use source::{
     Source, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file, set_limit,

@@ -125,7 +125,7 @@ impl Network {
                 external.map(|tensor| tensor.bytes.get()).try_fold(0_u64, u64::checked_add)
             }
         };
-        bytes.ok_or_else(|| Failure::usage("what is kept beside the plan does not fit 64 bits"))
+        bytes.ok_or_else(|| Failure::usage("the bytes kept beside the plan do not fit in 64 bits"))
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>)
         let spec: Spec = argument.parse()?;
         if shape.is_said() || batch.is_some() {
             return Err(Failure::usage(format!(
-                "`{argument}` says its shape and batch itself; name the net alone to choose them"
+                "`{argument}` contains its shape and batch; to choose them, name the net alone"
             )));
         }
         return Ok(spec);

@@ -11,7 +11,7 @@ use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
     InputLimits, PlanFile, check_input, read_bytes, read_document, read_trace, read_trace_from, write_trace,
 };
-use planlab_workloads::{Catalog, ReadOptions, Trace};
+use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
 
 use crate::shell::exit::{Failure, InFile};
@@ -49,6 +49,8 @@ pub(crate) struct Source {
 pub(crate) enum Origin {
     Workload,
     File(PathBuf),
+    /// A file under the key of its content.
+    Keyed(Box<FileWorkload>),
 }
 
 impl Source {
@@ -84,7 +86,7 @@ impl Source {
             return Ok(source(Origin::File(path.to_owned()), argument));
         }
         if path.is_dir() {
-            return Err(Failure::usage(format!("{argument}: a folder is no trace")));
+            return Err(Failure::usage(format!("{argument}: this is a folder, not a trace")));
         }
         Ok(source(Origin::Workload, argument))
     }
@@ -96,9 +98,25 @@ impl Source {
         Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
     }
 
+    /// Whether it is a file, rather than a workload's key.
+    pub(crate) const fn is_file(&self) -> bool {
+        !matches!(self.origin, Origin::Workload)
+    }
+
+    /// A workload of a catalog, which may be a file.
+    pub(crate) fn of_catalog(key: &str, catalog: &Catalog) -> Self {
+        let source = Self::workload(key, catalog.corpus());
+        match catalog.file(key) {
+            Some(file) => Self { origin: Origin::Keyed(Box::new(file.clone())), ..source },
+            None => source,
+        }
+    }
+
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let align = match self.align {
-            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
+            Some(bytes) => {
+                Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?)
+            }
             None => None,
         };
         let options = ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits());
@@ -178,7 +196,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
         Origin::Workload => {
             if let Some(part) = &source.part {
                 return Err(Failure::usage(format!(
-                    "{} is one trace, and has no part `{part}`",
+                    "{} is a single trace without parts, so it has no part `{part}`",
                     source.name
                 )));
             }
@@ -193,13 +211,14 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             let file = open_file(path, &source.name)?;
             Ok(read_trace_from(&source.name, file, &options)?)
         }
+        Origin::Keyed(file) => Ok(file.trace(limits())?),
     }
 }
 
 /// Opens a trace with what a framework says beside it: all parts of a file of another tool, or those that are asked for.
 pub(crate) fn open_parts(source: &Source) -> Result<Imported, Failure> {
     match &source.origin {
-        Origin::Workload => Ok(Imported::of("all", open(source)?)),
+        Origin::Workload | Origin::Keyed(_) => Ok(Imported::of("all", open(source)?)),
         Origin::File(path) => {
             let file = open_file(path, &source.name)?;
             Ok(import::read(&source.name, file, None, &source.options()?)?)

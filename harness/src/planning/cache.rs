@@ -58,7 +58,7 @@ impl<'i> Shelf<'i> {
         if let Some(cached) = read(&path)? {
             plans.insert(key, cached);
             if plans.get(key, &form).is_none() {
-                note(&format!("{}: not a plan of this trace; it is made anew", path.display()));
+                note(&format!("{}: not a plan of this trace; a new one is made", path.display()));
             }
         }
         let asked = Effort { wall_ns: cell.wall.map(nanoseconds), work: cell.work, finished: false };
@@ -130,18 +130,18 @@ fn read(path: &Path) -> Result<Option<CachedPlan>, Failure> {
     let text = match read_document(&name, file, inputs::limits()) {
         Ok(text) => text,
         Err(error) => {
-            note(&format!("{error}; it is made anew"));
+            note(&format!("{error}; a new one is made"));
             return Ok(None);
         }
     };
     match serde_json::from_str::<Entry>(&text) {
         Ok(entry) if entry.version == VERSION => Ok(Some(entry.cached)),
         Ok(entry) => {
-            note(&format!("{}: version {} is not known; it is made anew", path.display(), entry.version));
+            note(&format!("{}: version {} is not known; a new one is made", path.display(), entry.version));
             Ok(None)
         }
         Err(error) => {
-            note(&format!("{}: {error}; it is made anew", path.display()));
+            note(&format!("{}: {error}; a new one is made", path.display()));
             Ok(None)
         }
     }

@@ -7,7 +7,7 @@ use super::protocol::{Answer, ComplaintKind};
 use super::supervisor::CellEnd;
 use crate::process::Death;
 
-const INTERRUPTED: &str = "ended from outside; this is what it had";
+const INTERRUPTED: &str = "ended from outside; this is the best so far";
 
 /// The verdict on a cell.
 #[derive(Clone, Debug)]
@@ -183,7 +183,7 @@ impl Judgement<'_> {
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")
             }
-            (Status::Timeout, None) => "the time was up before there was a plan".to_owned(),
+            (Status::Timeout, None) => "the time limit came before there was a plan".to_owned(),
             (Status::Unknown, None) => "the planner ended without a plan".to_owned(),
             _ => String::new(),
         };

@@ -49,7 +49,12 @@ pub(crate) fn honours(key: &str) -> Honours {
 pub(crate) fn is_quick_for(descriptor: &Descriptor, buffers: usize) -> bool {
     descriptor.guarantee != Guarantee::Exact
         && !descriptor.randomized
-        && descriptor.practical.is_none_or(|most| buffers <= most as usize)
+        && is_practical_for(descriptor, buffers)
+}
+
+/// Whether a planner is practical for this many buffers.
+pub(crate) fn is_practical_for(descriptor: &Descriptor, buffers: usize) -> bool {
+    descriptor.practical.is_none_or(|most| buffers <= most as usize)
 }
 
 /// All keys, in the registry's order, then external ones.

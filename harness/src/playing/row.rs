@@ -155,7 +155,7 @@ fn performance(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> P
 /// The reason if a range of addresses does not fit, which can happen with free memory.
 fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
     let key = &contender.key;
-    let asked = format!("no addresses for `{key}`: each thread asks for a range of {bytes} bytes");
+    let asked = format!("no addresses for `{key}`: each thread requests a range of {bytes} bytes");
     match threads {
         1 => format!("{asked}, more than this process may have"),
         _ => format!("{asked}, and {threads} threads are more than fit into one process: fewer threads help"),

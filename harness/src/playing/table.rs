@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::contender::EMPTY_LOOP;
 use crate::shell::JSON_VERSION;
-use crate::shell::quantity::percent;
-use crate::shell::quantity::seconds;
+use crate::shell::quantity::{memory, percent, seconds};
 use planlab_results::table::Table;
 
 /// One process as `replay --json` prints it: its row and figures derived from it.
@@ -87,8 +86,11 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "status",
     ]);
     processes(rows).iter().for_each(|same| table.row(line(same, cpu_of_loop(rows, same))));
-    table.render()
+    table.without_empty_columns().render() + COLUMNS
 }
+
+const COLUMNS: &str = "\nCPU and wall time are those of a request with its free. `warm-up` propagations were played before the\n\
+    measurement; `simulate` plays a trace once from an empty pool, so a pool can be smaller there.\n";
 
 /// CPU time per request of the empty loop in the same number of threads, which the time of all others includes.
 fn cpu_of_loop(rows: &[ReplayRow], same: &[&ReplayRow]) -> Option<f64> {
@@ -119,7 +121,7 @@ fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
         median(&over_processes(of)).map_or_else(String::new, nanoseconds)
     };
     let highest = |of: &dyn Fn(&ReplayRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).max();
-    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let number = |value: Option<u64>| value.map_or_else(String::new, memory);
     let reserved =
         highest(&|row| (row.performance.status == End::Complete).then_some(row.performance.reserved_peak));
     // The empty loop reserves nothing.

@@ -144,7 +144,7 @@ impl Judgement {
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
             (None, Some(Stop::Deadline)) => {
-                (Status::Timeout, "the time was up before there was a schedule".to_owned())
+                (Status::Timeout, "the time limit came before there was a schedule".to_owned())
             }
             (None, _) => {
                 (Status::Unknown, shortfall.unwrap_or_else(|| "the scheduler has no schedule".to_owned()))

@@ -37,7 +37,8 @@ impl Question {
             return Err(Failure::usage("`schedule` plans training; inference keeps no feature maps"));
         }
         if spec.allocator != Allocator::Ideal {
-            let says = "schedules are of feature maps, not of the requests of Chainer; leave out `chainer`";
+            let says =
+                "a schedule is about feature maps, not about the requests of Chainer; leave out `chainer`";
             return Err(Failure::usage(format!("{spec}: {says}")));
         }
         let problem = SchedulingProblem::new(spec.feature_maps()?, machine);
@@ -51,7 +52,9 @@ impl Question {
                 .with_workspace_limit(thousandths as f64 / 1000.0)
                 .map_err(|error| Failure::usage(format!("{spec}: {error}")))?,
             Some(other) => {
-                return Err(Failure::usage(format!("{spec}: `schedule` knows no workspace of {other}")));
+                return Err(Failure::usage(format!(
+                    "{spec}: `schedule` does not support a workspace of {other}"
+                )));
             }
         };
         Ok(Self::new(spec.to_string(), problem))

@@ -7,6 +7,7 @@ use std::path::Path;
 use planlab_files::{FolderError, SaveError};
 use planlab_results::StoreError;
 use planlab_workloads::external::ExternalError;
+use planlab_workloads::recorded::AddError;
 use planlab_workloads::{FormatError, SuiteError, WorkloadError};
 use serde_json::{Value, json};
 
@@ -135,7 +136,7 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
     let path = |path: &Path| file(&path.display().to_string());
     let external = |error: &ExternalError| match error {
         ExternalError::Format(error) => Some(format(error)),
-        ExternalError::Io { file: name, .. } => Some(file(name)),
+        ExternalError::Io { file: name, .. } | ExternalError::Changed { file: name } => Some(file(name)),
         _ => None,
     };
     if let Some(error) = cause.downcast_ref::<FormatError>() {
@@ -150,9 +151,19 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return error.path().map(|at| Place { line: error.line(), ..path(at) });
     }
+    if let Some(error) = cause.downcast_ref::<ExternalError>() {
+        return external(error);
+    }
+    match cause.downcast_ref::<AddError>() {
+        Some(AddError::NoManifest { path: at, .. }) => return Some(path(at)),
+        Some(AddError::Manifest(error)) => return Some(format(error)),
+        Some(AddError::Save(error)) => return Some(path(error.path())),
+        _ => {}
+    }
     match (cause.downcast_ref::<WorkloadError>(), cause.downcast_ref::<SuiteError>()) {
         (Some(WorkloadError::Format(error)), _) => Some(format(error)),
         (Some(WorkloadError::External(error)), _) => external(error),
+        (_, Some(SuiteError::File(error))) => external(error),
         (_, Some(SuiteError::Io { file: name, .. })) => Some(file(name)),
         (_, Some(SuiteError::Bad { file: name, line, .. })) => {
             Some(Place { line: u64::try_from(*line).ok(), ..file(name) })

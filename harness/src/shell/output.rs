@@ -27,7 +27,7 @@ impl Output {
         if self.json && path == "-" {
             let option = if what == "certificate" { "--certificate" } else { "-o" };
             return Err(Failure::usage(format!(
-                "the {what} and the JSON cannot both go to stdout: name a file by {option}"
+                "the {what} and the JSON cannot both go to stdout: name a file with {option}"
             )));
         }
         Ok(())

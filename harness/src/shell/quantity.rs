@@ -14,12 +14,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("`{text}`: `{unit}` is no unit of time (ns, us, ms, s, m, h)")),
+        _ => return Err(format!("`{text}`: `{unit}` is not a unit of time (ns, us, ms, s, m, h)")),
     };
-    let seconds: f64 = number.parse().map_err(|_| format!("`{text}`: `{number}` is no number"))?;
+    let seconds: f64 = number.parse().map_err(|_| format!("`{text}`: `{number}` is not a number"))?;
     match Duration::try_from_secs_f64(seconds * scale) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(format!("`{text}`: a time limit is longer than 0 and finite")),
+        _ => Err(format!("`{text}`: a time limit must be above 0 and finite")),
     }
 }
 
@@ -35,16 +35,18 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
-        _ => return Err(format!("`{text}`: `{unit}` is no unit of memory (B, KiB, MiB, GiB, kB, MB, GB)")),
+        _ => {
+            return Err(format!("`{text}`: `{unit}` is not a unit of memory (B, KiB, MiB, GiB, kB, MB, GB)"));
+        }
     };
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{decimals}");
-    let all: u128 = digits.parse().map_err(|_| format!("`{text}`: `{number}` is no number"))?;
+    let all: u128 = digits.parse().map_err(|_| format!("`{text}`: `{number}` is not a number"))?;
     let places = u32::try_from(decimals.len()).ok().and_then(|places| 10_u128.checked_pow(places));
     let product = all.checked_mul(u128::from(scale)).zip(places);
     let bytes = match product {
         Some((product, places)) if product % places > 0 => {
-            return Err(format!("`{text}`: this is no whole number of bytes"));
+            return Err(format!("`{text}`: this is not a whole number of bytes"));
         }
         Some((product, places)) => u64::try_from(product / places).ok(),
         None => None,
@@ -58,11 +60,11 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     let scale = match unit {
         "" => 1.0,
         "%" => 0.01,
-        _ => return Err(format!("`{text}`: `{unit}` is no unit of a share (%)")),
+        _ => return Err(format!("`{text}`: `{unit}` is not a unit of a share (%)")),
     };
     match number.parse::<f64>() {
         Ok(number) if number >= 0.0 && number.is_finite() => Ok(number * scale),
-        _ => Err(format!("`{text}`: a share is a number from 0, or per cent")),
+        _ => Err(format!("`{text}`: a share must be a number from 0, or a percentage")),
     }
 }
 
@@ -70,6 +72,12 @@ fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
     (&text[..digits], text[digits..].trim())
+}
+
+/// Bytes with a unit and in full: `10.6 MiB (11143168)`; below 1 KiB in full alone.
+pub(crate) fn memory(bytes: u64) -> String {
+    let short = planlab_results::format::bytes(bytes);
+    if bytes < 1024 { short } else { format!("{short} ({bytes})") }
 }
 
 /// A ratio as per cent; a dash if there is no ratio.
@@ -105,6 +113,12 @@ mod tests {
         assert_eq!(bytes("500 MB"), Ok(500_000_000));
         assert_eq!((bytes("1.5GiB"), bytes("14.95GB")), (Ok(3 << 29), Ok(14_950_000_000)));
         assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
+    }
+
+    #[test]
+    fn bytes_have_a_unit_and_all_digits() {
+        let shown = [0, 1023, 1024, 11_143_168].map(memory);
+        assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB (1024)", "10.6 MiB (11143168)"]);
     }
 
     #[test]

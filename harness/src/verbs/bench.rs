@@ -5,19 +5,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use planlab_dsa::performance::End;
+#[cfg(feature = "reports")]
+use planlab_reports::Report;
 use planlab_results::audit::{Finding, audit, audit_replays, audit_schedules};
 use planlab_results::replay::ReplayRow;
 use planlab_results::schedule::{ScheduleRow, read_schedules};
 use planlab_results::{Record, Status, StoreError, read_records};
-use planlab_workloads::{Catalog, Suite};
+use planlab_workloads::Suite;
 use serde_json::json;
 
 use crate::bench::baselines::{Baselines, Tally as Played};
 use crate::bench::run::{Order, Tally, left, open_store, run as run_bench};
 use crate::bench::schedules::{self, Schedules};
-use crate::bench::selection::{baselines, suite, tasks};
+use crate::bench::selection::{Asked, baselines, tasks};
 use crate::cli::BenchArgs;
-use crate::inputs;
+#[cfg(feature = "reports")]
+use crate::cli::ReportArgs;
 use crate::planning::Cell;
 use crate::planning::{Runner, Samples};
 use crate::scheduling;
@@ -25,14 +28,35 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
+#[cfg(feature = "reports")]
+use crate::verbs::picture;
 use crate::verbs::view;
 
+/// Runs the cells and, if asked, writes the report of the results.
+#[cfg(feature = "reports")]
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
+    let Some(pages) = &args.report else { return measure(args, output) };
+    // Before anything is measured, so that a folder that cannot be written wastes no time.
+    drop(Report::folder(pages, &args.out)?);
+    let exit = measure(args, output)?;
+    if exit == Exit::Interrupted {
+        return Ok(exit);
+    }
+    let report = ReportArgs { results: args.out.clone(), output: pages.clone(), maps: ReportArgs::MAPS };
+    Ok(worse(exit, picture::report(&report, output)?))
+}
+
+#[cfg(not(feature = "reports"))]
+pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
+    measure(args, output)
+}
+
+fn measure(args: &BenchArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
-    let suite = suite(args)?;
-    let tasks = tasks(args, suite.as_ref(), &catalog)?;
-    let name = suite.as_ref().map_or("", |suite| suite.name.as_str());
+    let asked = Asked::of(args)?;
+    let suite = asked.suite.as_ref();
+    let tasks = tasks(args, &asked)?;
+    let name = suite.map_or("", |suite| suite.name.as_str());
     let order = Order {
         suite: name,
         tasks,
@@ -40,12 +64,12 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         shard: args.shard,
         retry: args.retry,
         seed: args.limits.seed,
-        alone: suite.as_ref().is_some_and(|suite| suite.limits.alone),
+        alone: suite.is_some_and(|suite| suite.limits.alone),
     };
-    let played = baselines(args, suite.as_ref(), &catalog)?;
+    let played = baselines(args, &asked)?;
     let (tasks, out) = (played.as_slice(), args.out.as_path());
     let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
-    let tasks = schedules::tasks(args, suite.as_ref())?;
+    let tasks = schedules::tasks(args, suite)?;
     let (shard, retry, seed) = (args.shard, args.retry, args.limits.seed);
     let schedules = Schedules { suite: name, tasks, shard, retry, seed, jobs: args.jobs };
     if args.dry_run {
@@ -57,7 +81,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         return Ok(Exit::Complete);
     }
     let mut store = open_store(&args.out, &note)?;
-    let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
+    let limits = suite.map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
     let print = |row: &Record| {
         if output.json {
@@ -88,7 +112,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         Err(failure) => return ended_by(failure, &tally, output),
     };
     tally.interrupted |= runner.cancel().is_cancelled();
-    let surprises = surprises(suite.as_ref(), &order, &tally);
+    let surprises = surprises(suite, &order, &tally);
     summarize(&tally, &surprises, &args.out);
     summarize_played(&played);
     summarize_schedules(&scheduled);
@@ -222,8 +246,8 @@ fn dry_run(
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
     let limit: Duration = left.iter().filter_map(|(cell, _)| cell.wall).sum();
     note(&format!(
-        "{} runs: {} of planning by earlier rows; {unknown} have none; by their limits at most {} one after the \
-         other, repeated samples of quick cells not counted",
+        "{} runs: {} of planning by earlier rows, {unknown} runs without an earlier row; at most {} by their limits, one \
+         after the other, without the repeated samples of quick cells",
         left.len(),
         quantity::seconds(known),
         quantity::seconds(quantity::nanoseconds(limit))
@@ -248,7 +272,7 @@ fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
 fn line(cell: &Cell, repetitions: u32) -> String {
     let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let mut parts = vec![cell.workload.clone(), cell.planner.clone()];
-    parts.extend(cell.target.map(|capacity| format!("capacity {capacity}")));
+    parts.extend(cell.target.map(|capacity| format!("capacity {}", quantity::memory(capacity))));
     parts.push(plural(cell.threads as u64, "thread"));
     parts.extend(cell.wall.map(|wall| format!("limit {}", quantity::seconds(quantity::nanoseconds(wall)))));
     parts.extend(cell.work.map(|work| format!("work limit {work}")));
@@ -297,12 +321,13 @@ fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
         note(&format!("{} on {}: {}: {}", row.planner, row.workload, row.status.name(), row.reason));
     }
     for surprise in surprises {
-        let found = surprise.found.map_or_else(|| "none".to_owned(), |height| height.to_string());
+        let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::memory);
         let (planner, workload) = (&surprise.planner, &surprise.workload);
-        note(&format!("{planner} on {workload}: height {} is known, found {found}", surprise.expected));
+        let expected = quantity::memory(surprise.expected);
+        note(&format!("{planner} on {workload}: the suite expects the height {expected}, found {found}"));
     }
     if tally.interrupted {
-        note("interrupted; the same command goes on from here");
+        note("interrupted; the same command continues from here");
     }
 }
 
@@ -341,7 +366,7 @@ fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
 fn lost_table(rows: &[Record]) -> String {
     let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
-        let height = row.height.map_or_else(String::new, |height| height.to_string());
+        let height = row.height.map_or_else(String::new, quantity::memory);
         table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
     }
     if rows.is_empty() { String::new() } else { table.render() + "\n" }

@@ -36,6 +36,7 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let outcome =
         execute(&prover, &trace.instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
     rows.extend(prover.into_steps().into_iter().map(row_of));
+    let rows = rows;
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
     let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
@@ -58,17 +59,17 @@ fn row_of(step: bounds::Step) -> Argument {
         (true, false) => format!("found nothing above {value}: {how}"),
         (true, true) => how,
     };
-    Argument { evidence, scope, value: value.get(), how, seconds, finished }
+    Argument { evidence, scope, value: value.get(), how, seconds, finished, is_news: raised || !finished }
 }
 
 /// The argument that the time limit cut short, in words.
 fn out_of_time(rows: &[Argument]) -> String {
     let Some(row) = rows.iter().find(|row| !row.finished) else {
-        return "the time was up before every argument had been tried".to_owned();
+        return "the time limit came before every argument was tried".to_owned();
     };
     let time = quantity::seconds(nanoseconds(row.seconds));
     format!(
-        "the time was up during the argument by {}, which had run for {time}; a longer --time-limit may prove more",
+        "the time limit came during the argument by {}, which ran for {time}; a longer --time-limit may prove more",
         row.evidence
     )
 }
@@ -81,22 +82,20 @@ struct Argument {
     how: String,
     seconds: f64,
     finished: bool,
+    /// Whether the table shows it: it raised the bound, or time ran out.
+    is_news: bool,
 }
 
 fn arguments(instance: &Instance) -> Vec<Argument> {
-    let mut rows = Vec::new();
+    let mut rows: Vec<Argument> = Vec::new();
     let mut add = |evidence, scope, find: &dyn Fn() -> Option<(u64, String)>| {
         let before = Instant::now();
         let found = find();
         let seconds = before.elapsed().as_secs_f64();
-        rows.extend(found.map(|(value, how)| Argument {
-            evidence,
-            scope,
-            value,
-            how,
-            seconds,
-            finished: true,
-        }));
+        let Some((value, how)) = found else { return };
+        let is_known = |row: &Argument| row.scope == scope && row.value >= value;
+        let is_news = !rows.iter().any(is_known);
+        rows.push(Argument { evidence, scope, value, how, seconds, finished: true, is_news });
     };
     add(Evidence::Load, Scope::NoHandOver, &|| {
         let load = instance.load_curve().peak();
@@ -145,10 +144,10 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
 
 fn bound_text(rows: &[Argument], best: Bound) -> String {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
-    for row in rows {
+    for row in rows.iter().filter(|row| row.is_news) {
         let time = quantity::seconds(nanoseconds(row.seconds));
         table.row([
-            row.value.to_string(),
+            quantity::memory(row.value),
             row.evidence.to_string(),
             scope_text(row.scope).to_owned(),
             row.how.clone(),
@@ -156,7 +155,25 @@ fn bound_text(rows: &[Argument], best: Bound) -> String {
         ]);
     }
     let claim = best.of(Scope::NoHandOver);
-    format!("{}\nbest: {} ({})\n", table.render(), claim.value, claim.evidence)
+    let best = quantity::memory(claim.value.get());
+    format!("{}{}\nbest: {best}, proof: {}\n", table.render(), no_news(rows), claim.evidence)
+}
+
+/// One line about the arguments that found nothing above what was known.
+fn no_news(rows: &[Argument]) -> String {
+    let mut tried: Vec<(Evidence, usize, f64)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.is_news) {
+        match tried.iter_mut().find(|(evidence, ..)| *evidence == row.evidence) {
+            Some((_, times, seconds)) => (*times, *seconds) = (*times + 1, *seconds + row.seconds),
+            None => tried.push((row.evidence, 1, row.seconds)),
+        }
+    }
+    let one = |(evidence, times, seconds): &(Evidence, usize, f64)| {
+        let times = if *times > 1 { format!("{times} times, ") } else { String::new() };
+        format!("{evidence} ({times}{})", quantity::seconds(nanoseconds(*seconds)))
+    };
+    let tried: Vec<String> = tried.iter().map(one).collect();
+    if tried.is_empty() { String::new() } else { format!("found nothing higher: {}\n", tried.join(", ")) }
 }
 
 /// How to get a proof that others can check, if one is possible. The load needs no proof.

@@ -12,6 +12,7 @@ use crate::planning::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 
@@ -49,16 +50,16 @@ pub(crate) fn write(
         (Some(Refutation::Feasible), _) => ("feasible", "there is a plan of at most"),
         (Some(Refutation::Unsupported), _) => {
             return Err(Failure::usage(
-                "no certificate can be about this trace: windows in use during a pause, several arenas, \
-                 a pair kept apart of which one is never active, more than 2000 buffers, or numbers too large",
+                "this trace cannot have a certificate: it has windows in use during a pause, several arenas, \
+                 a pair kept apart with a buffer that is never active, more than 2000 buffers, or numbers too large",
             ));
         }
         (_, Err(error)) => return Err(Failure::new(Exit::Invalid, error)),
         (_, Ok(Stop::Cancelled)) => ("interrupted", "interrupted: no proof yet against"),
-        (_, Ok(Stop::Deadline)) => ("unknown", "the time was up: no proof against"),
+        (_, Ok(Stop::Deadline)) => ("unknown", "the time limit came: no proof against"),
         _ => ("unknown", "the nodes were used up: no proof against"),
     };
-    output.put(&with(head, &json!({ "status": status })), &format!("{text} {capacity} bytes\n"))?;
+    output.put(&with(head, &json!({ "status": status })), &format!("{text} {}\n", memory(capacity.get())))?;
     Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
 }
 
@@ -79,7 +80,8 @@ fn keep(
     }
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
     let object = json!({ "status": "infeasible", "bound": bound, "steps": steps });
-    let line = format!("no plan of at most {capacity} bytes: bound {bound}, {steps} steps");
+    let (most, least) = (memory(capacity.get()), memory(bound.get()));
+    let line = format!("no plan of at most {most}: bound {least}, {steps} steps");
     let (place, line) = match &written {
         Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
         Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
@@ -110,7 +112,8 @@ pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
                 note("the bound holds for plans that hand nothing over");
             }
             let object = json!({ "valid": true, "bound": bound });
-            let line = format!("valid: no plan of at most {capacity} bytes, bound {bound}, {steps} steps\n");
+            let (most, least) = (memory(capacity.get()), memory(bound.get()));
+            let line = format!("valid: no plan of at most {most}, bound {least}, {steps} steps\n");
             output.put(&with(head, &object), &line)?;
             Ok(Exit::Complete)
         }

@@ -1,4 +1,4 @@
-//! `compare`: runs all quick planners on one trace and prints one table.
+//! `compare`: runs all quick planners on one trace, external ones too, and prints one table.
 
 use planlab_results::{Record, Status};
 use serde_json::Value;
@@ -11,6 +11,7 @@ use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, reco
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         "{}: {} buffers, load {}\n\n",
         source.name,
         trace.instance.len(),
-        trace.instance.load().bytes
+        quantity::memory(trace.instance.load().bytes.get())
     );
     output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
     // If interrupted, some planners are missing, whatever the others found.
@@ -48,19 +49,23 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
-    let judgement =
-        judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
+    let judgement = judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
     Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 
-/// The named planners, or all that do not search and are practical at this size.
+/// The named planners, or all that do not search and every external one, if they are practical at this size.
 fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);
     }
     let descriptors = planners::descriptors().into_iter();
     let quick = descriptors.filter(|descriptor| planners::is_quick_for(descriptor, buffers));
-    Ok(quick.map(|descriptor| descriptor.key.into_owned()).collect())
+    let external = external::entries().iter().map(external::descriptor);
+    let external = external.filter(|descriptor| planners::is_practical_for(descriptor, buffers));
+    for (key, reason) in external::all_absent() {
+        note(&format!("`{key}` cannot run: {reason}"));
+    }
+    Ok(quick.chain(external).map(|descriptor| descriptor.key.into_owned()).collect())
 }
 
 fn exit_of(rows: &[Record]) -> Exit {

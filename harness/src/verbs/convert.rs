@@ -14,6 +14,7 @@ use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity::memory;
 use crate::shell::target::{Target, scratch, tell_written};
 
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
@@ -83,11 +84,12 @@ fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failur
         })
     })?;
     let bytes = write_plan(&part.trace, &plan);
-    let refuse =
-        |violation| Failure::new(Exit::Invalid, format!("{name}'s own placement is no plan: {violation}"));
+    let refuse = |violation| {
+        Failure::new(Exit::Invalid, format!("{name}'s own placement is not a valid plan: {violation}"))
+    };
     let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
     target.write(&bytes)?;
-    note(&format!("{path}: {name}'s own placement, height {height}"));
+    note(&format!("{path}: {name}'s own placement, height {}", memory(height.get())));
     Ok(json!({ "output": path, "height": height }))
 }
 
@@ -129,7 +131,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         (ExportFormat::Minimalloc, None) => write_minimalloc(&trace)?,
         (ExportFormat::Idealloc, None) => write_idealloc(&trace)?,
         (ExportFormat::Idealloc, Some(_)) => {
-            return Err(Failure::usage("idealloc's CSV has no place for the offsets of a plan"));
+            return Err(Failure::usage("idealloc's CSV cannot hold the offsets of a plan"));
         }
         (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
         (ExportFormat::Perfetto, plan) => write_perfetto(&trace, plan.as_ref(), framework.as_ref()),
@@ -137,7 +139,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         (ExportFormat::TfliteMicro, Some(plan)) => offline_plan(args, &trace, plan)?,
         (ExportFormat::CHeader, Some(plan)) => write_c_header(&trace, plan, &args.prefix)?,
         (ExportFormat::Requests, Some(plan)) => write_requests(&trace, plan)?,
-        (_, None) => return Err(Failure::usage("this format is of plans: name the plan behind the trace")),
+        (_, None) => return Err(Failure::usage("this format is for plans: name the plan after the trace")),
     };
     written((target, &args.output), &bytes, &trace, output)
 }
@@ -192,5 +194,5 @@ fn written_with(
     if let (Some(value), Value::Object(about)) = (value.as_object_mut(), about) {
         value.extend(about);
     }
-    tell_written(written, path, value, &format!("{buffers} buffers, load {load}"), output)
+    tell_written(written, path, value, &format!("{buffers} buffers, load {}", memory(load.get())), output)
 }

@@ -13,6 +13,7 @@ use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use planlab_results::table::Table;
 
@@ -22,7 +23,7 @@ const NAMED: usize = 20;
 pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output) -> Outcome {
     let Measured { results: [a, b], alone, interrupted } = measured(args, planners_file)?;
     if interrupted {
-        note("interrupted; the same command goes on from here");
+        note("interrupted; the same command continues from here");
         return Ok(Exit::Interrupted);
     }
     let [of_a, of_b] = [records::read(&a)?, records::read(&b)?];
@@ -59,7 +60,7 @@ fn exit_of(diff: &Diff) -> Exit {
 fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, Failure> {
     if !args.turns.interleave && args.turns.limits.is_said() {
         return Err(Failure::usage(
-            "limits and a seed are for --interleave: two results have theirs already",
+            "limits and a seed are for --interleave: results that exist have their own",
         ));
     }
     if args.turns.interleave {
@@ -70,7 +71,7 @@ fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, F
             let results = [a.clone(), b.clone()];
             Ok(Measured { results, alone: Default::default(), interrupted: false })
         }
-        _ => Err(Failure::usage("two folders of results are compared: planlab diff A B")),
+        _ => Err(Failure::usage("diff compares two folders of results: planlab diff A B")),
     }
 }
 
@@ -80,13 +81,13 @@ fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
             note(&mismatch.to_string());
         } else {
             let way = if mismatch.is_of_hosts() { "--across-hosts or --force" } else { "--force" };
-            return Err(Failure::usage(format!("{mismatch}; {way} goes on all the same")));
+            return Err(Failure::usage(format!("{mismatch}; {way} compares them nevertheless")));
         }
     }
     if diff.changes.is_empty() {
         let (a, b) = (diff.only_a.len(), diff.only_b.len());
         return Err(Failure::usage(format!(
-            "the two have no cell in common ({a} cells in A, {b} in B): cells are paired by planner, parameters, \
+            "the two results have no cell in common ({a} cells in A, {b} in B): cells are paired by planner, parameters, \
              content of the workload, seed, capacity and limits"
         )));
     }
@@ -105,9 +106,10 @@ fn text(args: &DiffArgs, diff: &Diff) -> String {
         diff.only_b.len(),
         planner_table(&diff.planners),
     );
+    text += PLANNERS;
     let shown: Vec<&Change> = diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
     if !shown.is_empty() {
-        text += &format!("\n{}", cell_table(&shown));
+        text += &format!("\n{}{CELLS}", cell_table(&shown));
     }
     text + &alone("A", &diff.only_a, args.all) + &alone("B", &diff.only_b, args.all)
 }
@@ -126,8 +128,8 @@ fn planner_table(planners: &[PlannerChange]) -> String {
         "planner",
         "cells",
         "time B/A",
-        "from",
-        "to",
+        "95 % from",
+        "95 % to",
         "+1 ms",
         "p",
         "times",
@@ -152,17 +154,37 @@ fn planner_table(planners: &[PlannerChange]) -> String {
             probability(times.p),
             word(times),
             heights.ratio.map_or_else(String::new, |ratio| format!("{ratio:.5}")),
-            heights.better.to_string(),
-            heights.worse.to_string(),
+            number(heights.better),
+            number(heights.worse),
             probability(heights.p),
             word(heights),
-            planner.status_better.to_string(),
-            planner.status_worse.to_string(),
-            planner.contradictions.to_string(),
+            number(planner.status_better),
+            number(planner.status_worse),
+            number(planner.contradictions),
         ]);
     }
-    table.render()
+    table.without_empty_columns().render()
 }
+
+/// A count; blank if it is 0, so that a column without any is left out.
+fn number(count: usize) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
+}
+
+/// What the columns of the planners mean.
+const PLANNERS: &str = "
+time B/A    geometric mean of the ratios of times over the cells, with its 95 % interval
++1 ms       the same with 1 ms added to every time, so that short times count less
+p           the probability that chance alone makes such a change of times, or of heights
+lower, higher, status +, status -    cells with a lower or higher height, a better or worse status
+A blank verdict (times, heights) means no change beyond chance. Columns without a value are left out.
+";
+
+/// What the columns of the cells mean.
+const CELLS: &str = "
+B/A has its 95 % interval; chance alone makes ratios up to `noise`. A blank verdict (time, height, status) means no
+change beyond chance.
+";
 
 fn word(summary: &Summary) -> String {
     match summary.verdict {
@@ -173,15 +195,31 @@ fn word(summary: &Summary) -> String {
 
 fn cell_table(changes: &[&Change]) -> String {
     let mut table = Table::new(&[
-        "planner", "workload", "seed", "time A", "time B", "B/A", "from", "to", "noise", "time", "height A",
-        "height B", "height", "bound A", "bound B", "status A", "status B", "status",
+        "planner",
+        "workload",
+        "seed",
+        "time A",
+        "time B",
+        "B/A",
+        "95 % from",
+        "95 % to",
+        "noise",
+        "time",
+        "height A",
+        "height B",
+        "height",
+        "bound A",
+        "bound B",
+        "status A",
+        "status B",
+        "status",
     ]);
     for change in changes {
         let time = change.time;
         let shown =
             |side: fn(Sides<f64>) -> f64| time.map_or_else(String::new, |time| seconds(side(time.median_ns)));
         let interval: Option<Interval> = time.and_then(|time| time.interval);
-        let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        let bytes = |value: Option<u64>| value.map_or_else(String::new, memory);
         table.row([
             change.cell.label.clone(),
             place(&change.cell),
@@ -193,22 +231,22 @@ fn cell_table(changes: &[&Change]) -> String {
             ratio(interval.map(|interval| interval.high)),
             ratio(time.and_then(|time| time.noise).map(|noise| 1.0 + noise)),
             judged(time.map(|time| time.verdict).unwrap_or_default()),
-            number(change.height.a),
-            number(change.height.b),
+            bytes(change.height.a),
+            bytes(change.height.b),
             judged(change.height_verdict),
-            change.bound.a.to_string(),
-            change.bound.b.to_string(),
+            memory(change.bound.a),
+            memory(change.bound.b),
             change.status.a.name().to_owned(),
             change.status.b.name().to_owned(),
             judged(change.status_verdict),
         ]);
     }
-    table.render()
+    table.without_empty_columns().render()
 }
 
 fn place(cell: &CellName) -> String {
     match cell.target_bytes {
-        Some(bytes) => format!("{}, capacity {bytes}", cell.workload),
+        Some(bytes) => format!("{}, capacity {}", cell.workload, memory(bytes)),
         None => cell.workload.clone(),
     }
 }

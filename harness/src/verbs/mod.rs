@@ -1,5 +1,6 @@
 //! One file per verb, or per few that are alike.
 
+pub(crate) mod add_workload;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod certificate;
@@ -8,9 +9,12 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+mod fit;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod model;
+#[cfg(feature = "reports")]
+mod page;
 #[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;

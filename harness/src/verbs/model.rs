@@ -10,6 +10,7 @@ use crate::inputs::network::{Network, spec};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
+use crate::shell::quantity::memory;
 use crate::shell::target::{Target, tell_written};
 
 pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
@@ -33,12 +34,12 @@ fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
         let trace = spec.trace()?;
         let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
         let value = json!({ "buffers": buffers, "load": load, "digest": trace.instance.digest() });
-        return Ok((write_trace(&trace), format!("{buffers} buffers, load {load}"), value));
+        return Ok((write_trace(&trace), format!("{buffers} buffers, load {}", memory(load.get())), value));
     }
     Network::Net(*spec).refuse_requests("--emit")?;
     if emit == Emit::TrainingNet {
         if spec.mode != Mode::Train {
-            return Err(Failure::usage("a training net is of training; inference keeps no feature maps"));
+            return Err(Failure::usage("a training net is for training; inference keeps no feature maps"));
         }
         let net = spec.feature_maps()?;
         let (maps, functions) = (net.maps().len(), net.functions().len());

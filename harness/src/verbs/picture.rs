@@ -1,29 +1,32 @@
 //! `show` and `report`: draw pictures and write reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::VerifiedPlan;
+use planlab_dsa::{Descriptor, VerifiedPlan};
 use planlab_files::NewFile;
 use planlab_reports::{
-    Drawing, KnownNets, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot,
-    placement_map, show_page,
+    Drawing, KnownNets, KnownPlanner, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions,
+    load_curve_plot, placement_map,
 };
 use planlab_results::audit::Finding;
 use planlab_results::replay::{ReplayRow, read_rows};
 use planlab_results::{MissingShard, keeps_plans};
+use planlab_workloads::formats::import::Part;
 use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
+use super::page;
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
 use crate::inputs::network::{self, Network};
 use crate::inputs::{self, Source};
+use crate::planning::planners;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::{Target, scratch, tell_written};
 
-/// The pictures that `show` can draw alone; `.html` contains all of them.
+/// What `show` writes: a picture of one plan, or a page of several to zoom and search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Picture {
     Svg,
@@ -37,27 +40,41 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     let target = Target::File(NewFile::create(&args.output)?);
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
+    let mut imported = inputs::open_parts(&source)?;
+    std::mem::take(&mut imported.dropped).iter().for_each(|dropped| note(&dropped.to_string()));
+    let Part { trace, framework, .. } = imported.part(&source.name, &source.options()?)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
-    let verified = plan.map(|plan| trace.instance.verify(plan)).transpose();
-    let refuse = |violation| {
-        let file = args.plan.as_deref().map_or("", inputs::name);
-        Failure::new(Exit::Invalid, violation).in_file(file, None)
-    };
-    let plan = verified.map_err(refuse)?;
+    let plans = args.plans.iter().map(|file| plan(file, &trace)).collect::<Result<Vec<_>, Failure>>()?;
+    let first = plans.first();
     let bytes = match kind {
-        Picture::Svg => drawing(&trace, plan.as_ref(), &source.name).to_svg()?.into_bytes(),
-        Picture::Png => drawing(&trace, plan.as_ref(), &source.name).to_png()?,
-        Picture::Html => page(args, &trace, plan.as_ref(), &source.name)?.into_bytes(),
+        Picture::Svg => drawing(&trace, first, &source.name).to_svg()?.into_bytes(),
+        Picture::Png => drawing(&trace, first, &source.name).to_png()?,
+        Picture::Html => {
+            let framework = framework.unwrap_or_default();
+            let page = page::of(&source.name, &trace, &framework);
+            let named = args.plans.iter().zip(&plans);
+            named
+                .fold(page, |page, (file, plan)| page.with_plan(inputs::name(file), plan))
+                .html()?
+                .into_bytes()
+        }
     };
     let written = target.write(&bytes);
     let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len() });
     tell_written(written, &path, value, &format!("{} bytes", bytes.len()), output)
 }
 
+fn plan<'t>(file: &str, trace: &'t Trace) -> Result<VerifiedPlan<'t>, Failure> {
+    let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::name(file), None);
+    trace.instance.verify(inputs::plan(file, trace)?).map_err(refuse)
+}
+
 fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
-    match args.output.extension().and_then(|end| end.to_str()) {
+    let kind = args.output.extension().and_then(|end| end.to_str());
+    match kind {
+        Some("svg" | "png") if args.plans.len() > 1 => {
+            Err(Failure::usage("a picture shows one plan; a page (.html) shows any number"))
+        }
         Some("svg") => Ok(Picture::Svg),
         Some("png") => Ok(Picture::Png),
         Some("html") => Ok(Picture::Html),
@@ -75,17 +92,6 @@ fn drawing(trace: &Trace, plan: Option<&VerifiedPlan<'_>>, name: &str) -> Drawin
     }
 }
 
-fn page(
-    args: &ShowArgs,
-    trace: &Trace,
-    plan: Option<&VerifiedPlan<'_>>,
-    name: &str,
-) -> Result<String, Failure> {
-    let plan_name = args.plan.as_deref().map(|plan| format!(" {plan}")).unwrap_or_default();
-    let command = format!("planlab show {}{plan_name} -o {}", args.trace, args.output.display());
-    Ok(show_page(&trace.instance, &trace.labels, plan, name, &command)?)
-}
-
 pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     let folder = Report::folder(&args.output, &args.results)?;
     let (results, pages) = (args.results.display().to_string(), args.output.display().to_string());
@@ -94,6 +100,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     options.maps = args.maps;
     options.totals = totals(&read_rows(&args.results)?);
     options.nets = KnownNets { kept_bytes, draw: network::drawn };
+    options.planners = known_planners();
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;
     let shard = |finding: &Finding| match finding {
@@ -113,6 +120,21 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     output.put(&value, &text)?;
     let is_whole = tell_lost(report.findings(), keeps_plans(&args.results));
     Ok(crate::inputs::records::exit(Exit::Complete, is_whole))
+}
+
+/// What the registry knows of each planner, by key.
+fn known_planners() -> BTreeMap<String, KnownPlanner> {
+    let known = |d: Descriptor| {
+        let planner = KnownPlanner {
+            summary: d.summary.into_owned(),
+            kind: planlab_solvers::family(&d.key).unwrap_or_default().to_owned(),
+            guarantee: d.guarantee.to_string(),
+            complexity: d.complexity.to_owned(),
+            reference: d.reference.to_owned(),
+        };
+        (d.key.into_owned(), planner)
+    };
+    planners::descriptors().into_iter().map(known).collect()
 }
 
 /// Reports what a report lacks: each loss of rows, and the number of missing instances and plans. Returns whether it is

@@ -103,7 +103,7 @@ impl<'a> Task<'a> {
             Some(plan) => {
                 let hints = hints::of_plan(plan, self.trace)?;
                 if !honours {
-                    note(&format!("`{}` does not honour hints: it starts from nothing", self.args.planner));
+                    note(&format!("`{}` does not honour hints: it starts without them", self.args.planner));
                 }
                 Ok(Some(hints).filter(|_| honours))
             }
@@ -206,7 +206,7 @@ impl Beside {
             card += &format!("{:<13}  {height}\n", "carried over");
         }
         if self.cached {
-            card += &format!("{:<13}  the plan was there already\n", "cached");
+            card += &format!("{:<13}  the plan was in the cache\n", "cached");
         }
         card
     }
@@ -254,12 +254,12 @@ fn tell_unused(args: &PlanArgs) {
         note(&format!("`{}` does not honour threads: it uses one", args.planner));
     }
     if args.limits.work_limit.is_some() && !honours.work_limit {
-        note(&format!("`{}` does not honour a work limit: it has none", args.planner));
+        note(&format!("`{}` does not honour a work limit: it runs without one", args.planner));
     }
 }
 
 fn no_end() -> Failure {
-    Failure::new(Exit::Incomplete, "the child was asked for one cell and has none")
+    Failure::new(Exit::Incomplete, "the child did not answer for its cell")
 }
 
 fn exit_of(row: &Record, has_plan: bool) -> Exit {

@@ -64,7 +64,7 @@ fn plans(
         })?;
         let contender = Contender::plan_file(name, verified.into_plan());
         if plans.iter().any(|known: &Contender| known.plan == contender.plan) {
-            return Err(Failure::usage(format!("{file}: this plan was given before")));
+            return Err(Failure::usage(format!("{file}: this plan is given twice")));
         }
         plans.push(contender);
     }

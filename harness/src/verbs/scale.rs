@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     if curves.is_empty() {
         let results = args.results.display();
         return Err(Failure::usage(format!(
-            "{results} has no planner on two sizes of one family (keys like synthetic/chain/n1000/s0)"
+            "{results} has no planner that ran on two sizes of one family (keys like synthetic/chain/n1000/s0)"
         )));
     }
     let files = scale_files(&curves, &command(args));

@@ -13,7 +13,7 @@ use crate::playing::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::quantity::{percent, seconds};
+use crate::shell::quantity::{memory, percent, seconds};
 use crate::shell::target::scratch;
 use planlab_results::table::Table;
 
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     }
     if !output.json {
         let samples = if args.samples { propagations(&rows) } else { String::new() };
-        output.text(&(head(&traces, &stream) + &table.render() + &samples))?;
+        let table = table.without_empty_columns().render();
+        output.text(&(head(&traces, &stream) + &table + WARM_UP + &samples))?;
     }
     keeper.end()?;
     Ok(exit_of(&rows))
@@ -71,7 +72,7 @@ fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
 /// The named traces. Standard input can be read only once.
 fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
     if args.traces.iter().filter(|trace| *trace == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read once, but - is named twice"));
+        return Err(Failure::usage("standard input can be read only once, but - is named twice"));
     }
     if args.until.is_some() && args.traces.len() > 1 {
         return Err(Failure::usage("--until is a step of one trace, but there are several"));
@@ -137,19 +138,24 @@ const HEAD: [&str; 12] = [
     "propagations",
     "reserved peak",
     "over requests",
-    "held in the last",
-    "reserved end",
+    "last: reserved peak",
+    "reserved at the end",
     "device calls",
     "search steps",
     "planned",
     "missed",
     "time",
-    "last propagation",
+    "last: time",
 ];
+
+const WARM_UP: &str = "\nEvery allocator begins with an empty pool. `replay` plays propagations to warm it up before it\n\
+    measures, so a pool can be larger there; --iterations N plays the trace N times here.\n";
 
 fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     let (requested_peak, _) = stream.live();
     let usage = &played.usage;
+    // If there is one propagation, it is the last, and the total says the same.
+    let several = played.performance.samples.len() > 1;
     let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
     let last = played.performance.samples.last().and_then(|sample| sample.reserved_peak);
     let planned = played.performance.samples.last().and_then(|sample| sample.planned);
@@ -160,16 +166,16 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     vec![
         format!("{}{mark}", entry.key),
         played.performance.samples.len().to_string(),
-        usage.reserved_peak.to_string(),
+        memory(usage.reserved_peak.get()),
         percent(Some(over)),
-        last.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
-        usage.reserved.to_string(),
+        last.filter(|_| several).map_or_else(|| "-".to_owned(), memory),
+        memory(usage.reserved.get()),
         usage.device_allocations.to_string(),
         usage.search_steps.to_string(),
         planned.map_or_else(|| "-".to_owned(), |planned| planned.to_string()),
         played.performance.missed.map_or_else(|| "-".to_owned(), missed),
         seconds(played.total_ns()),
-        seconds(played.last_ns()),
+        if several { seconds(played.last_ns()) } else { "-".to_owned() },
     ]
 }
 
@@ -210,8 +216,8 @@ fn propagations(rows: &[ReplayRow]) -> String {
             table.row([
                 row.contender.clone(),
                 number.to_string(),
-                or_dash(sample.reserved_peak.map(|bytes| bytes.to_string())),
-                or_dash(sample.reserved.map(|bytes| bytes.to_string())),
+                or_dash(sample.reserved_peak.map(memory)),
+                or_dash(sample.reserved.map(memory)),
                 seconds(sample.wall_ns),
                 or_dash(sample.plans.map(|plans| plans.to_string())),
                 or_dash(sample.planning_ns.map(seconds)),
@@ -220,7 +226,7 @@ fn propagations(rows: &[ReplayRow]) -> String {
             ]);
         }
     }
-    format!("\n{}", table.render())
+    format!("\n{}", table.without_empty_columns().render())
 }
 
 fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
@@ -232,6 +238,8 @@ fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
     };
     let name = &stream.name;
     format!(
-        "{name}: {buffers} buffers{several}, at most {peak} bytes requested at once, {end} live at the end\n\n"
+        "{name}: {buffers} buffers{several}, at most {} requested at once, {} still live at the end\n\n",
+        memory(peak.get()),
+        memory(end.get())
     )
 }

@@ -97,7 +97,7 @@ fn tell_unreadable(folder: &Path) -> Result<(), Failure> {
     if !findings.is_empty() {
         let count = findings.len();
         note(&format!(
-            "{folder}: {count} plans or instances are gone or damaged; `planlab audit {folder}` names them"
+            "{folder}: {count} plans or instances are missing or damaged; `planlab audit {folder}` names them"
         ));
     }
     Ok(())

@@ -7,6 +7,7 @@ use planlab_results::table::{Table, Value as Shown};
 use planlab_solvers::online::Entry;
 use serde_json::{Map, Value, json};
 
+use super::fit::{Fit, largest};
 use crate::bench::run::{Order, Task, open_store, run as run_cells};
 use crate::cli::{Optimizer, SweepArgs};
 use crate::inputs::network::Network;
@@ -18,6 +19,7 @@ use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
+use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use planlab_results::Store;
@@ -71,7 +73,7 @@ fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failur
             Err(Failure::usage("--graph-batch is for graph files; a net can be made for any batch"))
         }
         Network::File(_) if args.optimizer.is_some() => Err(Failure::usage(
-            "--optimizer is for nets; a graph file lists what is kept beside the plan as external tensors",
+            "--optimizer is for nets; in a graph file, external tensors are what is kept beside the plan",
         )),
         _ => Ok(()),
     }
@@ -105,19 +107,6 @@ fn columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
 
 /// Bytes by column and batch; `None` if there is no answer.
 type Known = BTreeMap<(String, u64), Option<u64>>;
-
-/// The largest batch of a column that fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
-    /// Not even the first batch fits.
-    None,
-    /// This batch fits and the next does not.
-    Most(u64),
-    /// The last batch of the range fits.
-    All(u64),
-    /// Some batch has no answer.
-    Unknown,
-}
 
 struct Sweep<'a> {
     network: &'a Network,
@@ -234,32 +223,11 @@ impl Sweep<'_> {
         columns.iter().map(|column| self.fit(column, capacity.checked_sub(kept))).collect()
     }
 
-    /// The largest batch of the range that fits, by bisection. Assumes that memory grows with the batch.
+    /// The largest batch of the range that fits.
     fn fit(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
         let Some(room) = room else { return Ok(Fit::None) };
-        let (mut low, mut high) = (None, None);
-        for batch in self.args.batch.points() {
-            match self.bytes(column, batch)? {
-                None => return Ok(Fit::Unknown),
-                Some(bytes) if bytes <= room => low = Some(batch),
-                Some(_) => {
-                    high = Some(batch);
-                    break;
-                }
-            }
-        }
-        let (Some(mut low), Some(mut high)) = (low, high) else {
-            return Ok(low.map_or(Fit::None, Fit::All));
-        };
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.bytes(column, middle)? {
-                None => return Ok(Fit::Unknown),
-                Some(bytes) if bytes <= room => low = middle,
-                Some(_) => high = middle,
-            }
-        }
-        Ok(Fit::Most(low))
+        let points = self.args.batch.points();
+        largest(points, |batch| Ok(self.bytes(column, batch)?.map(|bytes| bytes <= room)))
     }
 }
 
@@ -287,14 +255,14 @@ impl Answer<'_> {
             table.push(std::iter::once(Shown::Count(batch)).chain(cells).collect());
         }
         let first = self.args.batch.from;
-        let kept = Shown::Bytes(self.kept).shown();
+        let kept = memory(self.kept);
         let mut text = format!("{}: {kept} kept beside the plan\n\n{}", network.key(first), table.render());
         text.push_str("\nload: the most bytes live at once; a planner that uses in-place can be below it\n");
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
-            let shown = Shown::Bytes(capacity).shown();
-            text.push_str(&format!("\nlargest batch in {shown} ({capacity} bytes), with what is kept:\n"));
+            let capacity_text = memory(capacity);
+            text.push_str(&format!("\nlargest batch in {capacity_text}, with what is kept:\n"));
             if self.kept >= capacity {
-                text.push_str("  what is kept beside the plan fills it already\n");
+                text.push_str("  what is kept beside the plan takes all of it\n");
             }
             for (column, fit) in self.columns.iter().zip(fits) {
                 text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));

@@ -10,13 +10,13 @@ use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
-use crate::shell::quantity::percent;
+use crate::shell::quantity::{memory, percent};
 use crate::shell::target::scratch;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Verdict {
     let given = [&args.plan, &args.certificate].into_iter().flatten();
     if args.trace == "-" && given.into_iter().any(|file| file == "-") {
-        return Err(Failure::usage("the trace and what is checked cannot both come from stdin"));
+        return Err(Failure::usage("the trace and the file to check cannot both come from stdin"));
     }
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
@@ -63,7 +63,11 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
 fn valid_text(plan: &VerifiedPlan<'_>) -> String {
     let load = plan.instance().load().bytes;
     let part = percent(Some(fragmentation(plan.height(), load)));
-    format!("valid\nheight         {}\nload           {load}\nfragmentation  {part}\n", plan.height())
+    format!(
+        "valid\nheight         {}\nload           {}\nfragmentation  {part}\n",
+        memory(plan.height().get()),
+        memory(load.get())
+    )
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {

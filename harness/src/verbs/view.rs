@@ -7,7 +7,7 @@ use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
 use crate::shell::JSON_VERSION;
-use crate::shell::quantity::{self, percent};
+use crate::shell::quantity::{self, memory, percent};
 use planlab_results::table::Table;
 
 /// One cell as `plan --json` and `bench --json` print it.
@@ -124,13 +124,12 @@ fn coarse(record: &Record) -> &'static str {
 
 /// All facts of one cell.
 pub(crate) fn card(record: &Record) -> String {
-    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let mut lines = vec![
         ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
         ("planner", record.planner.clone()),
-        ("height", number(record.height)),
-        ("load", record.load.to_string()),
-        ("bound", format!("{} ({}{})", record.bound, record.bound_evidence, scope(record))),
+        ("height", record.height.map_or_else(|| "-".to_owned(), memory)),
+        ("load", memory(record.load)),
+        ("bound", format!("{}, proof: {}{}", memory(record.bound), record.bound_evidence, scope(record))),
         ("gap", percent(record.gap())),
         ("fragmentation", percent(record.fragmentation())),
         ("status", status(record)),
@@ -180,7 +179,7 @@ pub(crate) fn comparison(records: &[Record]) -> String {
     for record in sorted {
         table.row([
             record.planner.clone(),
-            record.height.map_or_else(String::new, |height| height.to_string()),
+            record.height.map_or_else(String::new, memory),
             percent(record.gap()),
             percent(record.fragmentation()),
             record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds),

@@ -171,7 +171,7 @@ fn simulate_prints_what_a_pool_reserves_and_costs() {
     }
     assert_eq!(row["status"], "complete");
     let (text, _) = run(folder.path(), &["simulate", "chainer/alexnet/infer/b1", "--allocator", "*"], 0);
-    assert!(text.contains("tlsf") && text.contains("10169344 bytes requested at once"), "{text}");
+    assert!(text.contains("tlsf") && text.contains("9.70 MiB (10169344) requested at once"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate of the workspace may see of the others.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("planlab-files", &[]),
     ("planlab-dsa", &[]),
     ("planlab-graph", &["planlab-dsa", "planlab-files"]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("planlab-interpose", &["planlab-dsa", "planlab-solvers", "planlab-replay"]),
     // The workloads are for its tests.
     ("planlab-capi", &["planlab-dsa", "planlab-solvers", "planlab-workloads"]),
+    ("planlab-python", &["planlab-dsa", "planlab-solvers", "planlab-workloads"]),
     (
         "planlab",
         &[
@@ -37,7 +38,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
 ];
 
 /// Dependencies that belong to few crates.
-const HOMES: [(&str, &[&str]); 9] = [
+const HOMES: [(&str, &[&str]); 11] = [
     ("polars", &["planlab-results", "planlab-reports"]),
     ("polars-io", &["planlab-results", "planlab-reports"]),
     ("plotters", &["planlab-reports"]),
@@ -47,6 +48,8 @@ const HOMES: [(&str, &[&str]); 9] = [
     ("pumpkin-core", &["planlab-solvers"]),
     ("cudarc", &["planlab-replay"]),
     ("anyhow", &["planlab"]),
+    ("pyo3", &["planlab-python"]),
+    ("numpy", &["planlab-python"]),
 ];
 
 /// Where unsafe code may be; elsewhere the workspace's lints deny it.

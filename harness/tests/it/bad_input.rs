@@ -190,7 +190,10 @@ fn names_of_a_suite_that_stand_for_nothing_are_refused() {
     let told = suite(group, &["--planner", "best-fit"], 2);
     assert!(told.contains("suite `s` does not run `best-fit`"), "{told}");
     assert!(suite(group, &["--planner", "best-fti"], 2).contains("did you mean `best-fit`"));
-    assert!(suite(group, &["--workload", "chainer/alexnot/*"], 2).contains("no workload in suite `s`"));
+    assert!(
+        suite(group, &["--workload", "chainer/alexnot/*"], 2)
+            .contains("there is no workload `chainer/alexnot/*` in suite `s`")
+    );
     assert!(
         suite(group, &["--planner", "bump", "--planner", "best-fit"], 0).contains("does not run `best-fit`")
     );

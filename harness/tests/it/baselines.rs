@@ -134,5 +134,5 @@ fn a_report_of_simulated_pools_has_the_papers_totals() {
     let pools = read("tables/online-allocators.csv");
     assert!(pools.contains("cupy2rc1-pool") && pools.contains("chainer/alexnet/infer/b1"), "{pools}");
     assert!(read("workloads/chainer.alexnet.train.b32.html").contains("Online allocators"));
-    assert!(read("index.html").contains("Best plan saves"));
+    assert!(read("allocators.html").contains("Best plan saves"));
 }

@@ -49,15 +49,15 @@ fn the_time_limit_and_a_signal_leave_what_was_had() {
 }
 
 #[test]
-fn what_failed_and_what_was_cut_short_is_told() {
+fn what_failed_is_one_line_and_what_was_cut_short_is_told() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "t.csv", ABOVE);
     let (text, _) = run(folder.path(), &["bound", "t.csv"], 0);
-    assert!(text.contains("found nothing above 2"), "{text}");
+    assert!(text.contains("found nothing higher: "), "{text}");
     run(folder.path(), &["generate", "uniform", "n=3000", "seed=1", "-o", "u.csv"], 0);
     let (text, told) = run(folder.path(), &["bound", "u.csv", "--time-limit", "300ms"], 0);
     assert!(
-        told.contains("the time was up during the argument by ") && told.contains(" had run for "),
+        told.contains("the time limit came during the argument by ") && told.contains(" ran for "),
         "{told}"
     );
     assert!(text.contains("cut short; nothing above "), "{text}");

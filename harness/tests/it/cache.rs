@@ -71,7 +71,7 @@ fn a_file_that_is_damaged_or_false_is_made_anew() {
         let (stdout, stderr) = run(folder.path(), &arguments, 0);
         let row: Value = serde_json::from_str(&stdout).expect("a row");
         assert_eq!((&row["cached"], &row["height"]), (&false.into(), &8192.into()), "{row}");
-        assert!(stderr.contains("made anew"), "{bad}: {stderr}");
+        assert!(stderr.contains("a new one is made"), "{bad}: {stderr}");
         assert_eq!(plan(folder.path(), "t.csv", &[])["cached"], true);
     }
 }

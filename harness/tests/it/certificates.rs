@@ -32,7 +32,7 @@ fn a_capacity_below_the_optimum_is_certified_and_checked() {
     }
     assert_eq!(fs::read(folder.path().join("c.json.zst")).expect("written")[..4], [0x28, 0xB5, 0x2F, 0xFD]);
     let (text, _) = run(folder.path(), &["verify", "t.csv", "--certificate", "c.json"], 0);
-    assert!(text.starts_with("valid: no plan of at most 20 bytes, bound 21"), "{text}");
+    assert!(text.starts_with("valid: no plan of at most 20 B, bound 21 B"), "{text}");
     let (text, _) = run(folder.path(), &["bound", "t.csv", "--certificate", "-"], 0);
     assert_eq!(serde_json::from_str::<Value>(&text).expect("one object"), read(folder.path(), "c.json"));
 }

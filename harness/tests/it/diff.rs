@@ -246,7 +246,7 @@ fn two_builds_are_measured_in_turns() {
     assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
     // The folder has the rows of these turns; other turns were not measured with them.
     let (_, told) = run(folder.path(), &words, 2);
-    assert!(told.contains("turns-of-two: it has the results of other turns"), "{told}");
+    assert!(told.contains("turns-of-two: the folder has the results of other turns"), "{told}");
     let (_, told) =
         run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
     assert!(told.contains("--a-binary nothing"), "{told}");

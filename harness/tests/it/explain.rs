@@ -101,27 +101,59 @@ fn a_stream_is_chosen_by_its_part() {
     assert!(stderr.contains("there is no part `cuda:9` in it; it has cuda:0"), "{stderr}");
 }
 
+/// Bytes by cause, in the order of the parts.
+fn parts(explained: &Value) -> Vec<i64> {
+    let parts = explained["difference"]["parts"].as_array().expect("parts");
+    parts.iter().map(|part| part["bytes"].as_i64().expect("bytes")).collect()
+}
+
 #[test]
 fn an_explanation_adds_up() {
     let folder = tempdir().expect("a folder");
     let folder = folder.path();
     sample(folder, SNAPSHOT, "s.pickle");
     sample(folder, RESNET, "late.pickle.zst");
-    for (file, reserved, load) in
-        [("s.pickle", 113_246_208_i64, 60_882_560), ("late.pickle.zst", 6_570_377_216, 5_762_142_352)]
-    {
+    // The causes at the step of most reserved bytes, counted by a script in Python from the blocks: rounding, rests of
+    // blocks, partly used segments, those of other streams, cache, that of other streams. At step 133 of the first the plan
+    // needs more than is live; that is free in the cache of other streams.
+    for (file, reserved, load, live, causes) in [
+        (
+            "s.pickle",
+            113_246_208_i64,
+            60_882_560_i64,
+            41_341_904_i64,
+            [2_096, 777_216, 0, 1_918_976, 0, 69_206_016],
+        ),
+        (
+            "late.pickle.zst",
+            6_570_377_216,
+            5_762_142_352,
+            5_762_142_352,
+            [42_864, 31_522_816, 143_329_280, 0, 633_339_904, 0],
+        ),
+    ] {
         let explained = json(folder, &["explain", file], 0);
         assert_eq!(explained["reserved"], reserved);
         assert_eq!((&explained["requested"], &explained["load"]), (&load.into(), &load.into()));
+        assert_eq!((&explained["alignment"], &explained["plan"]["status"]), (&512.into(), &"optimal".into()));
         let height = explained["plan"]["height"].as_i64().expect("a plan");
-        assert!(height >= load);
+        assert!((load..load + 512 * 1000).contains(&height), "{height}");
         let difference = &explained["difference"];
-        assert_eq!(difference["bytes"], reserved - height);
-        let parts = difference["parts"].as_array().expect("parts");
-        let sum: i64 = parts.iter().map(|part| part["bytes"].as_i64().expect("bytes")).sum();
-        assert_eq!(sum, reserved - height, "{difference}");
-        let unknown = parts.iter().find(|part| part["cause"] == "unknown").expect("a part");
-        assert_eq!(unknown["bytes"], 0, "every buffer lies in a segment");
+        assert_eq!((&difference["bytes"], &difference["live"]), (&(reserved - height).into(), &live.into()));
+        assert_eq!(causes.iter().sum::<i64>(), reserved - live, "the script");
+        let parts = parts(&explained);
+        assert!(parts.iter().all(|bytes| *bytes >= 0), "{difference}");
+        let elsewhere = difference["needed_elsewhere"].as_i64().expect("bytes");
+        let rounding = height - live - elsewhere;
+        assert!((0..=causes[0]).contains(&rounding), "what the plan rounds itself: {rounding}");
+        let mut expected = causes;
+        expected[0] -= rounding;
+        expected[if file == "s.pickle" { 5 } else { 4 }] -= elsewhere;
+        assert_eq!((&parts[..6], &parts[6..]), (&expected[..], &[0, 0, 0][..]), "{difference}");
+        assert_eq!(elsewhere > 0, file == "s.pickle");
+        for count in explained["counts"].as_array().expect("PyTorch's own counts") {
+            assert_eq!(count["framework"], count["trace"], "{count}");
+        }
         let peak = explained["peak"]["buffers"].as_array().expect("buffers");
         assert_eq!(peak.iter().filter_map(|buffer| buffer["requested"].as_i64()).sum::<i64>(), load);
         let categories = explained["peak"]["categories"].as_array().expect("categories");
@@ -130,6 +162,8 @@ fn an_explanation_adds_up() {
         let (text, _) = run(folder, &["explain", file], 0);
         assert!((12..=26).contains(&text.lines().count()), "{text}");
         assert!(text.contains(&format!("({reserved})")) && text.contains(&format!("({load})")), "{text}");
+        assert!(text.contains("PyTorch's own counts agree, to the byte"), "{text}");
+        assert!(text.contains(" buffers, at multiples of 512 bytes as in PyTorch\n"), "{text}");
     }
 }
 
@@ -137,74 +171,296 @@ fn an_explanation_adds_up() {
 fn an_explanation_says_why_memory_ran_out() {
     let folder = tempdir().expect("a folder");
     sample(folder.path(), SNAPSHOT, "s.pickle");
-    let failure = &json(folder.path(), &["explain", "s.pickle"], 0)["failure"];
+    let explained = json(folder.path(), &["explain", "s.pickle"], 0);
+    assert_eq!(explained["failures_in_all"], 1);
+    let failure = &explained["failures"][0];
     assert_eq!((&failure["step"], &failure["requested"]), (&142.into(), &(1_u64 << 41).into()));
     assert_eq!(failure["capacity"], 23_068_672_u64 + 17_156_800_512);
-    assert_eq!(
-        (&failure["plan"], &failure["plan_bytes"]),
-        (&"too-much".into(), &((1_u64 << 41) + 16_176_080).into())
-    );
+    assert_eq!(failure["plan"], "too-much");
+    assert_eq!(failure["plan_bytes"], (1_u64 << 41) + 16_176_080);
     let (text, _) = run(folder.path(), &["explain", "s.pickle"], 0);
-    assert!(text.contains("out of memory at step 142: 2.00 TiB (2199023255552) were asked for by"), "{text}");
-    assert!(text.contains("no plan would have fit: "), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let answer = "out of memory at step 142: 2.00 TiB (2199023255552) were asked for by";
+    assert!(lines[2].starts_with(answer), "the answer comes first: {text}");
+    assert!(lines[4].starts_with("  no plan would have fit: "), "{text}");
+    // The stream that did not ask has no failure.
+    for (stream, failures) in [(0, 1), (4112, 0)] {
+        let part = format!("cuda:0/stream-{stream}");
+        let explained = json(folder.path(), &["explain", "s.pickle", "--part", &part], 0);
+        assert_eq!(explained["failures_in_all"], failures, "{part}");
+    }
+}
+
+/// A value of a pickle.
+enum Pickled<'p> {
+    Text(&'p str),
+    Whole(u64),
+    List(Vec<Pickled<'p>>),
+    Dict(Vec<(&'p str, Pickled<'p>)>),
+}
+
+impl Pickled<'_> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) => {
+                bytes.extend([0x8c, u8::try_from(text.len()).expect("short")]);
+                bytes.extend(text.as_bytes());
+            }
+            Self::Whole(number) => {
+                bytes.extend([0x8a, 9]);
+                bytes.extend(number.to_le_bytes());
+                bytes.push(0);
+            }
+            Self::List(items) => {
+                bytes.extend(b"](");
+                items.iter().for_each(|item| item.write(bytes));
+                bytes.push(b'e');
+            }
+            Self::Dict(entries) => {
+                bytes.extend(b"}(");
+                for (key, value) in entries {
+                    Pickled::Text(key).write(bytes);
+                    value.write(bytes);
+                }
+                bytes.push(b'u');
+            }
+        }
+    }
+}
+
+/// `(action, address, size)`; of `oom` the address is what the device has left.
+type Event = (&'static str, u64, u64);
+
+fn event(&(action, address, size): &Event) -> Pickled<'static> {
+    let place = if action == "oom" { "device_free" } else { "addr" };
+    let entries =
+        [("action", Pickled::Text(action)), (place, Pickled::Whole(address)), ("size", Pickled::Whole(size))];
+    Pickled::Dict(entries.into())
+}
+
+/// Writes a snapshot of devices with these events.
+fn snapshot(file: &Path, devices: &[&[Event]]) {
+    snapshot_with(file, devices, Vec::new());
+}
+
+/// Writes a snapshot that also has the segments at the end.
+fn snapshot_with(file: &Path, devices: &[&[Event]], segments: Vec<Pickled<'_>>) {
+    let history = |events: &&[Event]| Pickled::List(events.iter().map(event).collect());
+    let mut top = vec![("device_traces", Pickled::List(devices.iter().map(history).collect()))];
+    if !segments.is_empty() {
+        top.push(("segments", Pickled::List(segments)));
+    }
+    let top = Pickled::Dict(top);
+    let mut bytes = b"\x80\x04".to_vec();
+    top.write(&mut bytes);
+    bytes.push(b'.');
+    std::fs::write(file, bytes).expect("written");
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Two buffers leave 6 MiB on both sides of a third.
+const APART: [Event; 6] = [
+    ("segment_alloc", 0, 16 * MIB),
+    ("alloc", 0, 6 * MIB),
+    ("alloc", 6 * MIB, 4 * MIB),
+    ("alloc", 10 * MIB, 6 * MIB),
+    ("free_completed", 0, 6 * MIB),
+    ("free_completed", 10 * MIB, 6 * MIB),
+];
+
+/// The first failure of a snapshot of one device.
+fn failure(events: &[Event]) -> (Value, String) {
+    let folder = tempdir().expect("a folder");
+    snapshot(&folder.path().join("oom.pickle"), &[events]);
+    let explained = json(folder.path(), &["explain", "oom.pickle"], 0);
+    (explained["failures"][0].clone(), run(folder.path(), &["explain", "oom.pickle"], 0).0)
+}
+
+#[test]
+fn a_count_of_pytorchs_that_is_another_is_named() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    for (active, apart) in [(6 * MIB, 0), (6 * MIB + 512, 512)] {
+        let block = vec![
+            ("size", Pickled::Whole(6 * MIB)),
+            ("requested_size", Pickled::Whole(6 * MIB)),
+            ("state", Pickled::Text("active_allocated")),
+        ];
+        let segment = vec![
+            ("address", Pickled::Whole(0)),
+            ("total_size", Pickled::Whole(16 * MIB)),
+            ("active_size", Pickled::Whole(active)),
+            ("blocks", Pickled::List(vec![Pickled::Dict(block)])),
+        ];
+        snapshot_with(&folder.join("s.pickle"), &[&APART[..2]], vec![Pickled::Dict(segment)]);
+        let explained = json(folder, &["explain", "s.pickle"], 0);
+        let counts = &explained["counts"];
+        assert_eq!((&counts[0]["framework"], &counts[0]["trace"]), (&active.into(), &(6 * MIB).into()));
+        let (text, _) = run(folder, &["explain", "s.pickle"], 0);
+        let named = text.contains(&format!("{apart} B off the recording, which has holes"));
+        let agree = text.contains("PyTorch's own counts agree, to the byte");
+        assert_eq!((named, agree), (apart > 0, apart == 0), "{text}");
+    }
 }
 
 #[test]
 fn a_plan_can_fit_where_a_pool_ran_out() {
-    let folder = tempdir().expect("a folder");
-    // Two buffers leave 96 bytes on both sides of a third; 192 more do not fit between them, but a plan puts the third
-    // to the side.
-    let script = [
-        ("segment_alloc", 0, 256),
-        ("alloc", 0, 96),
-        ("alloc", 96, 64),
-        ("alloc", 160, 96),
-        ("free_completed", 0, 96),
-        ("free_completed", 160, 96),
-    ];
-    std::fs::write(folder.path().join("oom.pickle"), failing(&script, 192, 0)).expect("written");
-    let explained = json(folder.path(), &["explain", "oom.pickle"], 0);
-    let failure = &explained["failure"];
-    assert_eq!((&failure["capacity"], &failure["plan"]), (&256.into(), &"fits".into()), "{explained}");
-    assert_eq!((&failure["reserved"], &failure["live"]), (&256.into(), &64.into()));
-    assert_eq!(failure["plan_bytes"], 256);
-    let (text, _) = run(folder.path(), &["explain", "oom.pickle"], 0);
-    assert!(
-        text.contains("a plan would have fit: 256 B with the request, of 256 B that could be had"),
-        "{text}"
-    );
+    // 12 MiB do not fit between them, but a plan puts the third to the side.
+    let (failed, text) = failure(&[&APART[..], &[("oom", 0, 12 * MIB)]].concat());
+    assert_eq!((&failed["capacity"], &failed["plan"]), (&(16 * MIB).into(), &"fits".into()), "{failed}");
+    assert_eq!((&failed["reserved"], &failed["live"]), (&(16 * MIB).into(), &(4 * MIB).into()));
+    assert_eq!(failed["plan_bytes"], 16 * MIB);
+    assert!(text.contains("a plan would have fit: 16.0 MiB (16777216) for all up to then"), "{text}");
     // One byte more and no plan has room.
-    std::fs::write(folder.path().join("oom.pickle"), failing(&script, 193, 0)).expect("written");
-    let failure = &json(folder.path(), &["explain", "oom.pickle"], 0)["failure"];
-    assert_eq!((&failure["plan"], &failure["plan_bytes"]), (&"too-much".into(), &257.into()));
+    let (failed, text) = failure(&[&APART[..], &[("oom", 0, 12 * MIB + 1)]].concat());
+    assert_eq!((&failed["plan"], &failed["plan_bytes"]), (&"too-much".into(), &(16 * MIB + 1).into()));
+    assert!(text.contains("no plan would have fit: 16.0 MiB (16777217) are needed at least"), "{text}");
 }
 
-/// A snapshot of these events, each `(action, address, size)`, and a failure at the end.
-fn failing(events: &[(&str, u8, u16)], size: u16, free: u8) -> Vec<u8> {
-    let text = |bytes: &mut Vec<u8>, text: &str| {
-        bytes.extend([0x8c, u8::try_from(text.len()).expect("short")]);
-        bytes.extend(text.as_bytes());
-    };
-    let whole = |bytes: &mut Vec<u8>, number: u16| {
-        bytes.push(b'M');
-        bytes.extend(number.to_le_bytes());
-    };
-    let mut bytes = b"\x80\x04}(".to_vec();
-    text(&mut bytes, "device_traces");
-    bytes.extend(b"](](");
-    let all = events.iter().copied().chain([("oom", free, size)]);
-    for (action, address, size) in all {
-        bytes.extend(b"}(");
-        text(&mut bytes, "action");
-        text(&mut bytes, action);
-        text(&mut bytes, if action == "oom" { "device_free" } else { "addr" });
-        whole(&mut bytes, u16::from(address));
-        text(&mut bytes, "size");
-        whole(&mut bytes, size);
-        bytes.push(b'u');
+#[test]
+fn the_plan_has_the_request_in_it() {
+    // The peak of 16 MiB and the request of 4 never meet: together they need 16, not 20.
+    let (failed, _) = failure(&[&APART[..], &[("oom", 2 * MIB, 4 * MIB)]].concat());
+    assert_eq!((&failed["plan"], &failed["plan_bytes"]), (&"fits".into(), &(16 * MIB).into()), "{failed}");
+}
+
+#[test]
+fn what_comes_after_a_failure_does_not_count() {
+    let later = [("segment_alloc", 64 * MIB, 30 * MIB), ("alloc", 64 * MIB, 30 * MIB)];
+    let (failed, _) = failure(&[&APART[..], &[("oom", 0, 12 * MIB)], &later[..]].concat());
+    assert_eq!((&failed["plan"], &failed["plan_bytes"]), (&"fits".into(), &(16 * MIB).into()), "{failed}");
+}
+
+#[test]
+fn every_failure_is_judged() {
+    let all = [("oom", 0, 12 * MIB), ("oom", 0, 1 << 41), ("oom", 0, 1 << 42), ("oom", 0, 5), ("oom", 0, 6)];
+    let (failed, text) = failure(&[&APART[..], &all].concat());
+    assert_eq!((&failed["plan"], &failed["requested"]), (&"fits".into(), &(12 * MIB).into()));
+    assert!(
+        text.contains("again at step 8: 2.00 TiB (2199023255552) were asked for; no plan would"),
+        "{text}"
+    );
+    assert!(text.contains("and once more, which was not looked at"), "{text}");
+}
+
+#[test]
+fn a_limit_that_the_device_does_not_know_is_no_capacity() {
+    // The device had room for a segment of 12 MiB: a limit of the process was in the way.
+    let events = [&APART[..], &[("oom", 100 * MIB, 12 * MIB)]].concat();
+    let (failed, text) = failure(&events);
+    assert_eq!((&failed["is_limited"], &failed["plan"]), (&true.into(), &"unknown".into()), "{failed}");
+    assert!(text.contains("so a limit was set that the file does not say; --capacity does"), "{text}");
+    let folder = tempdir().expect("a folder");
+    snapshot(&folder.path().join("oom.pickle"), &[&events]);
+    let explained = json(folder.path(), &["explain", "oom.pickle", "--capacity", "16MiB"], 0);
+    assert_eq!(explained["failures"][0]["plan"], "fits");
+    let explained = json(folder.path(), &["explain", "oom.pickle", "--capacity", "15MiB"], 0);
+    assert_eq!(explained["failures"][0]["plan"], "too-much");
+}
+
+#[test]
+fn of_several_devices_the_one_that_ran_out_is_explained() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    let (small, large) = ([APART[0], APART[1]], [("segment_alloc", 0, 20 * MIB), APART[1]]);
+    let failed = [&APART[..], &[("oom", 0, 12 * MIB)]].concat();
+    snapshot(&folder.join("s.pickle"), &[&large, &failed, &small]);
+    let explained = json(folder, &["explain", "s.pickle"], 0);
+    assert_eq!((&explained["part"], &explained["why"]), (&"cuda:1".into(), &"it ran out of memory".into()));
+    let others = explained["others"].as_array().expect("a list");
+    let names: Vec<&str> = others.iter().filter_map(|other| other["part"].as_str()).collect();
+    assert_eq!(names, ["cuda:0", "cuda:2"]);
+    let (text, _) = run(folder, &["explain", "s.pickle"], 0);
+    let line = text.lines().nth(1).expect("a line");
+    assert!(
+        line.starts_with("chosen because it ran out of memory; --part explains another: cuda:0 ("),
+        "{text}"
+    );
+    snapshot(&folder.join("s.pickle"), &[&small, &large]);
+    let explained = json(folder, &["explain", "s.pickle"], 0);
+    assert_eq!((&explained["part"], &explained["why"]), (&"cuda:1".into(), &"it reserved most".into()));
+    let explained = json(folder, &["explain", "s.pickle", "--part", "cuda:0"], 0);
+    assert_eq!((&explained["part"], &explained["why"]), (&"cuda:0".into(), &Value::Null));
+    // Other verbs need `--part`.
+    run(folder, &["plan", "s.pickle"], 2);
+}
+
+#[test]
+fn outputs_may_overwrite_inputs_in_the_plan_that_is_compared() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    sample(folder, "samples/ggml_two_layers.log.zst", "g.log.zst");
+    let planned = json(folder, &["plan", "g.log.zst", "--part", "graph-1"], 0);
+    let explained = json(folder, &["explain", "g.log.zst", "--part", "graph-1"], 0);
+    for figure in ["height", "load", "bound"] {
+        assert_eq!(explained["plan"][figure], planned[figure], "{figure}");
     }
-    bytes.extend(b"eeu.");
-    bytes
+    assert_eq!((&explained["plan"]["height"], &explained["load"]), (&7744.into(), &9536.into()));
+    assert_eq!(explained["load_with_hand_overs"], 7744);
+    assert_eq!(parts(&explained), [0; 9]);
+    let (text, _) = run(folder, &["explain", "g.log.zst", "--part", "graph-1"], 0);
+    assert!(text.contains("no plan is lower unless outputs overwrite inputs"), "{text}");
+    assert!(text.contains("ggml reserved just what the best plan needs"), "{text}");
+}
+
+#[test]
+fn where_a_file_places_its_buffers_what_is_free_lies_between_them() {
+    let folder = tempdir().expect("a folder");
+    sample(folder.path(), "samples/small_cnn.tflite.zst", "cnn.tflite.zst");
+    sample(folder.path(), "samples/jax_mlp.hlo.pb.zst", "mlp.hlo.pb.zst");
+    for file in ["cnn.tflite.zst", "mlp.hlo.pb.zst"] {
+        let explained = json(folder.path(), &["explain", file], 0);
+        let (text, _) = run(folder.path(), &["explain", file], 0);
+        assert!(!text.contains("the file says neither"), "{text}");
+        if explained["difference"]["bytes"] == 0 {
+            assert!(text.contains("reserved just what the best plan needs"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_largest_batch_that_fits_is_found() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    // 100 bytes of a model, and 30 for each of 4 inputs at the peak; the plan has no more than the load.
+    write(folder, "t.csv", "id,lower,upper,size\nw,0,4,100\na,1,3,80\nb,2,3,40\nc,3,4,60\n");
+    let explain = |capacity: &str| {
+        let words = ["explain", "t.csv", "--batch", "4", "--capacity", capacity];
+        (json(folder, &words, 0)["batch"].clone(), run(folder, &words, 0).0)
+    };
+    let (found, text) = explain("1000");
+    assert_eq!(
+        (&found["recorded"], &found["largest"], &found["height"]),
+        (&4.into(), &30.into(), &1000.into())
+    );
+    assert_eq!((&found["too_large"], &found["needed"]), (&31.into(), &1030.into()));
+    assert_eq!(found["kept"]["bytes"], 100, "c lives to the end, but is made late");
+    assert_eq!(found["allocator"], Value::Null);
+    assert!(text.contains("assumes that all sizes grow with the batch, but for 1 buffers"), "{text}");
+    let (found, text) = explain("120");
+    assert_eq!((&found["largest"], &found["too_large"]), (&Value::Null, &1.into()), "{text}");
+    run(folder, &["explain", "t.csv", "--batch", "4"], 2);
+    run(folder, &["explain", "t.csv", "--capacity", "4GiB"], 2);
+    run(folder, &["explain", "t.csv", "--batch", "0", "--capacity", "4GiB"], 2);
+}
+
+#[test]
+fn the_largest_batch_of_a_recording_is_that_of_its_plan_and_of_a_pool() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    sample(folder, RESNET, "late.pickle.zst");
+    let words = ["explain", "late.pickle.zst", "--batch", "64", "--capacity", "8GiB"];
+    let found = &json(folder, &words, 0)["batch"];
+    // Parameters, statistics and momentum: as PyTorch's stacks say which they are.
+    assert_eq!(found["kept"]["bytes"], 204_669_160, "{found}");
+    let (plan, pool) = (found["largest"].as_u64(), found["allocator"]["largest"].as_u64());
+    let (plan, pool) = (plan.expect("a plan"), pool.expect("a pool"));
+    assert!(64 < pool && pool < plan, "{found}");
+    assert!(found["height"].as_u64() <= Some(8 << 30) && found["needed"].as_u64() > Some(8 << 30), "{found}");
+    assert_eq!(found["too_large"], plan + 1);
+    let (text, _) = run(folder, &words, 0);
+    assert!(text.contains(&format!("\n  {pool:<7}  with a pool like PyTorch's")), "{text}");
 }
 
 #[test]

@@ -161,6 +161,22 @@ fn capacity_and_threads_are_told() {
 }
 
 #[test]
+fn compare_runs_them_beside_ours() {
+    let folder = folder();
+    let of_two =
+        planner("stack", "stack.sh", "") + &planner("missing", "x", "").replace("\"sh\"", "\"./none\"");
+    write(folder.path(), "planners.toml", of_two + &planner("small", "stack.sh", "practical = 3"));
+    let output = planlab(folder.path()).args(["compare", "trace.csv", "--json"]).output().expect("it runs");
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("an array");
+    let rows = rows.as_array().expect("an array");
+    let planners: Vec<&str> = rows.iter().filter_map(|row| row["planner"].as_str()).collect();
+    assert!(planners.contains(&"external/stack") && planners.contains(&"best-fit"), "{planners:?}");
+    assert!(!planners.contains(&"external/small"), "practical for 3 buffers only: {planners:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("`external/missing` cannot run: "), "{stderr}");
+}
+
+#[test]
 fn what_it_does_not_honour_is_refused() {
     let folder = folder();
     write(folder.path(), "trace.csv", "id,lower,upper,size,alignment\na,0,4,64,64\n");

@@ -12,7 +12,7 @@ use tempfile::tempdir;
 const TRACE: &str = "id,lower,upper,size\na,0,2,64\nb,1,3,32\n";
 const LIMIT: &str = "the limit of a line (--input-limit raises it)";
 
-/// A file of 64 kB that unpacks to 2 GiB of zeros.
+/// Writes a file of 64 kB that unpacks to 2 GiB of zeros.
 fn bomb(folder: &Path, name: &str) {
     let file = File::create(folder.join(name)).expect("writable");
     zstd::stream::copy_encode(io::repeat(0).take(2 << 30), file, 1).expect("compressed");

@@ -4,9 +4,29 @@ use crate::common::{self, json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 22] = [
-    "list", "bench", "plan", "compare", "verify", "bound", "simulate", "replay", "generate", "import",
-    "export", "explain", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph",
+const VERBS: [&str; 23] = [
+    "add-workload",
+    "list",
+    "bench",
+    "plan",
+    "compare",
+    "verify",
+    "bound",
+    "simulate",
+    "replay",
+    "generate",
+    "import",
+    "export",
+    "explain",
+    "show",
+    "report",
+    "merge",
+    "audit",
+    "doctor",
+    "diff",
+    "scale",
+    "model",
+    "graph",
     "sweep",
 ];
 
@@ -275,7 +295,10 @@ fn a_dry_run_tells_cells_apart_and_how_long_they_may_take() {
     let words = [&bench[..], &more].concat();
     let (text, told) = run(folder.path(), &words, 0);
     assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(text.contains("capacity 1073741824  1 thread  limit 20.000 s  3 repetitions"), "{text}");
+    assert!(
+        text.contains("capacity 1.00 GiB (1073741824)  1 thread  limit 20.000 s  3 repetitions"),
+        "{text}"
+    );
     assert!(told.contains("6 runs") && told.contains("at most 120.000 s"), "{told}");
     let rows = json_lines(&run(folder.path(), &[&words[..], &["--json"]].concat(), 0).0);
     assert_eq!((rows.len(), &rows[1]["repetitions"]), (2, &3.into()));

@@ -134,7 +134,7 @@ impl Ground for DeviceGround {
         self.memory.give_back(Address::new(segment.base));
     }
 
-    /// A device's memory has no pages that come back by themselves, so it stays until another request needs it.
+    /// Keeps the memory until another request needs it: on a device no pages come back by themselves.
     fn rest(&mut self, _: Segment) {}
 
     fn submit(&mut self, round: Round) -> bool {

@@ -180,6 +180,7 @@ impl Machine {
 fn fill(tally: &PlanTally, solved: &Solved, faults_milli: u64) {
     tally.requests.set(solved.round().requests().len() as u64);
     tally.planned.set(solved.numbers().len() as u64);
+    tally.bytes.set(solved.bytes().get());
     tally.height.set(solved.height.get());
     tally.load.set(solved.load.get());
     tally.bound.set(solved.bound.get());

@@ -165,7 +165,7 @@ fn config() -> Config {
     Config { least_load: Bytes::new(1), ..Config::default() }
 }
 
-/// A net of `layers`: each output lives until the next exists, with a workspace in between.
+/// Plays a net of `layers`: each output lives until the next exists, with a workspace in between.
 fn net(rig: &mut Rig, thread: usize, layers: u64, scale: u64) {
     let mut input = rig.alloc(thread, scale * 4096, 64);
     for layer in 1..=layers {
@@ -459,7 +459,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// A net in which another thread frees some blocks, and some are kept.
+/// Plays a net in which another thread frees some blocks, and some are kept.
 fn untidy_net(rig: &mut Rig, thread: usize, layers: u64, scale: u64, kept: &mut Vec<Block>, odd: usize) {
     let threads = rig.threads.len();
     let mut blocks = vec![rig.alloc(thread, scale * 4096, 64)];

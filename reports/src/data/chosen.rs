@@ -9,8 +9,8 @@ const SMALL: u64 = 2_000;
 /// This many of the lowest heights of a small workload are drawn.
 const LOWEST: usize = 3;
 
-/// The cells whose plans are drawn, by workload: the best, the baseline's, and then others with low heights. If there
-/// are more than `maps`, every workload gets its first ones before any gets more.
+/// The cells whose plans are drawn, by workload: the best, the baseline's, the worst of each planner, and then others
+/// with low heights. If there are more than `maps`, every workload gets its first ones before any gets more.
 pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usize>> {
     let workloads = 0..model.workloads.len();
     let mut left = maps;
@@ -20,12 +20,24 @@ pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usiz
             add(model, &mut chosen[workload], cell, &mut left);
         }
     }
+    for cell in (0..model.all.planners.len()).filter_map(|planner| worst(model, planner)) {
+        add(model, &mut chosen[model.cells[cell].workload_number], cell, &mut left);
+    }
     for workload in workloads.filter(|&workload| model.workloads[workload].buffers <= SMALL) {
         for cell in lowest(model, workload) {
             add(model, &mut chosen[workload], cell, &mut left);
         }
     }
     chosen
+}
+
+/// The cell of a planner with the largest gap, among the plans of small workloads.
+pub(crate) fn worst(model: &Model, planner: usize) -> Option<usize> {
+    let own = model.cells.iter().enumerate().filter(|(_, cell)| cell.planner_number == planner);
+    let drawable = own.filter(|(_, cell)| cell.plan.is_some() && cell.buffers <= SMALL);
+    let gaps = drawable.filter_map(|(number, cell)| Some((cell.gap?, number)));
+    // Of equals the first, as everywhere.
+    gaps.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))).map(|(_, number)| number)
 }
 
 /// Adds a cell unless its plan is already chosen.

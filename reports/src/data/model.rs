@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use planlab_results::queries::{
     Board, CellRow, Cells, Failure, Gap, GroupGaps, Height, HeightPairs, Leader, Leaders, Limits, Planner,
-    PlannerGaps, Profile, Tables,
+    PlannerGaps, Tables,
 };
 use planlab_results::scale::Curve;
 use planlab_results::{Provenance, StoreError, WorkloadKey};
 
+use crate::data::compare::{Comparison, family};
 use crate::figures::Series;
 
 /// A workload.
@@ -46,10 +47,12 @@ pub(crate) struct Model {
     pub(crate) group_gaps: Vec<GroupGaps>,
     /// Gaps by planner.
     pub(crate) planner_gaps: Vec<PlannerGaps>,
-    /// Profiles of heights.
-    pub(crate) profiles: Vec<Profile>,
+    /// The comparison that the summary shows.
+    pub(crate) compared: Option<Comparison>,
     /// Heights by planner and workload, if there is one.
     heights: BTreeMap<(usize, usize), u64>,
+    /// By workload: the lowest height, and the lowest of another family, each with its planner.
+    lowest: Vec<[Option<(u64, usize)>; 2]>,
     /// Rows that failed.
     pub(crate) failures: Vec<Failure>,
     /// Machines and builds, the mechanisms that enforced limits there, and the number of rows for each.
@@ -70,17 +73,21 @@ impl Model {
         let (cells, leaders, heights) = (all.rows()?, all.leaders()?, all.heights()?);
         let pairs = |reference| Ok::<_, StoreError>((reference, all.against(reference)?));
         let height = |of: &Height| Some(((of.planner_number, of.workload_number), of.height?));
+        let (workloads, boards) = (workloads(&cells), all.boards()?);
+        let compared = compared(&all, &workloads, &boards)?;
+        let heights: BTreeMap<(usize, usize), u64> = heights.iter().filter_map(height).collect();
         Ok(Self {
-            workloads: workloads(&cells),
+            lowest: lowest(&heights, &all.planners, workloads.len()),
+            workloads,
+            compared,
             cells,
             pairs: reference(&leaders, &all.planners).map(pairs).transpose()?,
             leaders,
-            boards: all.boards()?,
+            boards,
             gaps: all.gaps()?,
             group_gaps: all.gaps_by_group()?,
             planner_gaps: all.gaps_by_planner()?,
-            profiles: all.profiles()?,
-            heights: heights.iter().filter_map(height).collect(),
+            heights,
             all,
             failures: tables.failures()?,
             machines: tables.machines()?,
@@ -127,6 +134,13 @@ impl Model {
         self.heights.get(&(planner, workload)).copied()
     }
 
+    /// The lowest height on a workload by a planner of another family without hand-overs, and that planner.
+    pub(crate) fn rival(&self, planner: usize, workload: usize) -> Option<(u64, usize)> {
+        let name = |number: usize| family(&self.all.planners[number].label);
+        let known = self.lowest[workload].into_iter().flatten();
+        known.filter(|&(_, other)| name(other) != name(planner)).min()
+    }
+
     pub(crate) fn cells_of(&self, workload: usize) -> impl Iterator<Item = &CellRow> {
         self.cells[self.workloads[workload].cells.clone()].iter()
     }
@@ -144,6 +158,63 @@ impl Model {
         let ranked = free.filter_map(|cell| Some(((cell.height?, cell.hand_overs > 0), cell)));
         ranked.min_by_key(|&(rank, _)| rank).map(|(_, cell)| cell)
     }
+}
+
+/// The lowest height of each workload and the lowest of another family, of planners without hand-overs.
+fn lowest(
+    heights: &BTreeMap<(usize, usize), u64>,
+    planners: &[Planner],
+    workloads: usize,
+) -> Vec<[Option<(u64, usize)>; 2]> {
+    let mut lowest = vec![[None; 2]; workloads];
+    for (&(planner, workload), &height) in heights {
+        if planners[planner].is_in_place {
+            continue;
+        }
+        let [first, second] = &mut lowest[workload];
+        let is_kin =
+            |(_, other): (u64, usize)| family(&planners[other].label) == family(&planners[planner].label);
+        let new = (height, planner);
+        match *first {
+            Some(known) if known <= new && is_kin(known) => {}
+            Some(known) if known <= new => *second = Some(second.map_or(new, |other| other.min(new))),
+            Some(known) if is_kin(known) => *first = Some(new),
+            known => (*first, *second) = (Some(new), known),
+        }
+    }
+    lowest
+}
+
+/// The comparison of the summary: over the recorded nets if it covers some of them and some planners, otherwise over the
+/// suite, or over everything, that compares the most.
+fn compared(
+    all: &Cells,
+    workloads: &[Workload],
+    boards: &[(Board, Leaders)],
+) -> Result<Option<Comparison>, StoreError> {
+    const FEW: usize = 3;
+    let recorded: Vec<usize> = (0..workloads.len()).filter(|&at| is_recorded(&workloads[at].key)).collect();
+    let nets = all.leaders_on(&recorded)?;
+    let nets = Comparison::new("recorded nets", recorded.len(), &nets, &all.planners);
+    if let Some(nets) = nets.filter(|nets| nets.ranked.len() >= FEW && nets.workloads.len() >= FEW) {
+        return Ok(Some(nets));
+    }
+    let every: Vec<usize> = (0..workloads.len()).collect();
+    let whole = Comparison::new("workloads", workloads.len(), &all.leaders_on(&every)?, &all.planners);
+    let of_suites =
+        boards.iter().filter(|(board, _)| board.route.is_none()).filter_map(|(board, leaders)| {
+            let scope = format!("workloads of the suite {}", board.suite);
+            let most = leaders.all.iter().map(|leader| leader.workloads).max().unwrap_or(0);
+            Comparison::new(&scope, most, leaders, &all.planners)
+        });
+    // Of equals the first, which is the widest.
+    let all: Vec<Comparison> = whole.into_iter().chain(of_suites).collect();
+    Ok(all.into_iter().rev().max_by_key(Comparison::extent))
+}
+
+/// Whether a workload was recorded from a framework.
+pub(crate) fn is_recorded(key: &WorkloadKey) -> bool {
+    key.net().is_some_and(|net| net.route != "model")
 }
 
 fn workloads(cells: &[CellRow]) -> Vec<Workload> {

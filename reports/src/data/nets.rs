@@ -1,4 +1,4 @@
-//! The figures of nets: memory by net and batch, and the time of the heuristic.
+//! Nets: what is known of their memory, how figures group them, and the time to plan them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use crate::data::model::Model;
 use crate::figures::Drawing;
 use crate::figures::bars::{Bars, Part, Slot, WIDTH, needed};
 use crate::figures::coord::Axis;
-use crate::figures::memory::{self, Names, NetMemory};
 use crate::figures::palette::BLUE;
 use crate::format::nanoseconds;
 
@@ -112,63 +111,6 @@ fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
     chunks
 }
 
-/// Memory by net and batch, one figure per route and mode. `sums` contains the sum of sizes by workload, for workloads
-/// without a total of their own.
-pub(crate) fn memory_figures(
-    model: &Model,
-    baseline: &str,
-    totals: &PoolTotals,
-    sums: &BTreeMap<usize, u64>,
-) -> Vec<NetFigure> {
-    let planner = model.planner_of(baseline);
-    let mut figures = Vec::new();
-    for NetPart { route, title, nets } in parts(model.workloads.iter().map(|workload| &workload.key), BARS) {
-        let nets: Vec<NetMemory> = nets
-            .into_iter()
-            .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
-            .collect();
-        let name = planner.map_or("best plan", |planner| &model.all.planners[planner].label);
-        let no_reuse = nets.iter().any(|net| net.network_wise.is_some());
-        let caption = format!(
-            "Memory {}with the framework's own pool where it is known, and with {name}. \
-             The tick is the load. A light part below is kept over all iterations and is not planned. \
-             Bars that leave the frame are cut off and have their value above them.",
-            if no_reuse { "without any reuse, " } else { "" }
-        );
-        let title = format!("Memory by net and batch: {title}");
-        let names = Names { title: &title, pool: "framework's pool", planner: name };
-        if let Some(drawing) = memory::plot(names, &nets) {
-            figures.push((route.to_owned(), (drawing, caption)));
-        }
-    }
-    figures
-}
-
-fn net_memory(
-    model: &Model,
-    key: NetParts<'_>,
-    workload: usize,
-    planner: Option<usize>,
-    totals: &PoolTotals,
-    sums: &BTreeMap<usize, u64>,
-) -> NetMemory {
-    let subject = &model.workloads[workload];
-    let total = totals.get(subject.key.as_str()).copied().unwrap_or_default();
-    let height = match planner {
-        Some(planner) => model.height(planner, workload),
-        None => model.best_cell(workload).and_then(|cell| cell.height),
-    };
-    NetMemory {
-        net: key.net.to_owned(),
-        batch: shown_batch(&key),
-        parameters: total.parameters,
-        network_wise: total.network_wise.or_else(|| sums.get(&workload).copied()),
-        pool: total.pool,
-        height,
-        load: subject.load,
-    }
-}
-
 /// The planning time by net and batch, one figure per route and mode with times.
 pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
     let Some(planner) = model.planner_of(baseline) else { return Vec::new() };
@@ -178,7 +120,7 @@ pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
         let times: Vec<(NetParts<'_>, f64)> =
             nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
         if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
-            let caption = format!("Median planning time of {baseline} where it ran alone.");
+            let caption = format!("Median planning time of {baseline}, of cells that ran alone.");
             figures.push((route.to_owned(), (drawing, caption)));
         }
     }

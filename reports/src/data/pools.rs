@@ -1,12 +1,12 @@
 //! Compares online allocators with plans: on the summary, and on the page of each workload.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::performance::End;
 use planlab_results::queries::GAP_SHIFT;
 use planlab_results::statistics::shifted_geometric_mean;
 
-use crate::data::model::Model;
+use crate::data::model::{Model, is_recorded};
 use crate::data::replays::{Case, Replays};
 use crate::format::{count, real};
 use planlab_results::table::{Table, Value};
@@ -38,7 +38,7 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
     let devices = distinct(|case| &case.row().device).into_iter().collect::<Vec<_>>().join(", ");
     (replays.rows > 0).then(|| {
         format!(
-            "Beside them {} rows of {} online allocators and replayed plans on {} workloads; memory: {devices}.",
+            "{} rows of {} online allocators and replayed plans on {} workloads, on the memory of: {devices}.",
             count(replays.rows as u64),
             distinct(|case| &case.series.label).len(),
             distinct(Case::workload).len(),
@@ -50,12 +50,12 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
 pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     let mut table = Table::named(
         "online-allocators",
-        "Online allocators on the workloads that have a plan too. They see one request at a time and make no plans, so \
-         they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, \
+        "Online allocators on the workloads that also have a plan. They see one request at a time and make no plans, so \
+         they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, on \
          simulated memory; its mean over the most bytes requested at once is geometric, shifted by 1 %. Saves: how much \
-         less the best plan of the workload needs; the mean is that of the ratios. profile-guided is served by a pool \
-         in its first propagation, and by its plan from then on: its line is what it settles at, and the most that it \
-         held with its first propagation has a line of its own.",
+         less the best plan of the workload needs; the mean is that of the ratios. A pool serves the first propagation of \
+         profile-guided, and its plan all later ones: one row has what it settles at, another the most that it held with \
+         its first propagation.",
         &[
             ("allocator", "Online allocator"),
             ("workloads", "Workloads"),
@@ -75,6 +75,47 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     rows.into_iter().for_each(|(_, row)| table.push(row));
     if table.rows.is_empty() { None } else { Some(table) }
+}
+
+/// Online allocators by how close they come to the best plans.
+pub(crate) struct Closeness {
+    /// The number of workloads that all of them served.
+    pub(crate) workloads: usize,
+    /// Each allocator, and its reserved bytes over the height of the best plan, less 1; the closest first, never empty.
+    pub(crate) ranked: Vec<(String, f64)>,
+}
+
+/// The names of contenders that know the future, or that bound the others: they are not compared.
+const APART: [&str; 4] = ["profile-guided", "network-wise", "plan", "empty-loop"];
+
+/// Compares the allocators on the recorded nets (without one, on all workloads) that every allocator served which served
+/// at least half; `None` without any.
+pub(crate) fn closeness(model: &Model, replays: &Replays) -> Option<Closeness> {
+    let is_online = |label: &str| !APART.iter().any(|apart| label.starts_with(apart));
+    let mut held: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
+    let pairs = pairs(model, replays);
+    let is_recorded = |pair: &&Pair<'_>| is_recorded(&pair.case.row().workload);
+    // Models were played on one or two pools alone, so they would crowd the others out.
+    let has_nets = pairs.iter().any(|pair| is_recorded(&pair));
+    let counts =
+        |pair: &&Pair<'_>| pair.best > 0 && is_online(&pair.label) && (!has_nets || is_recorded(pair));
+    for pair in pairs.iter().filter(counts) {
+        let own = held.entry(pair.label.as_str()).or_default();
+        own.insert(pair.case.workload(), real(pair.held) / real(pair.best) - 1.0);
+    }
+    let all: BTreeSet<&str> = held.values().flat_map(BTreeMap::keys).copied().collect();
+    held.retain(|_, own| 2 * own.len() >= all.len());
+    let mut common = all;
+    common.retain(|workload| held.values().all(|own| own.contains_key(workload)));
+    let mean = |own: &BTreeMap<&str, f64>| {
+        let of_common = own.iter().filter(|(workload, _)| common.contains(*workload));
+        // A pool may lie below a plan that is not optimal.
+        shifted_geometric_mean(of_common.map(|(_, over)| Some(over.max(0.0))), GAP_SHIFT).mean
+    };
+    let mut ranked: Vec<(String, f64)> =
+        held.iter().filter_map(|(label, own)| Some(((*label).to_owned(), mean(own)?))).collect();
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    (!ranked.is_empty()).then_some(Closeness { workloads: common.len(), ranked })
 }
 
 /// One pair for each held quantity of a case in tables; at least one.

@@ -7,6 +7,7 @@ use planlab_results::queries::{CellRow, Failure, Gap, GroupGaps, HeightPairs, Le
 use planlab_results::statistics::{bootstrap, holm, wilcoxon};
 use planlab_results::{Provenance, Status};
 
+use crate::data::compare::key;
 use crate::data::model::{Model, natural, order};
 use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
@@ -154,15 +155,14 @@ pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
 }
 
 /// The results of each planner over all its cells.
-pub(crate) fn leaderboard(model: &Model) -> Table {
+pub(crate) fn leaderboard(model: &Model, planner: impl Fn(usize) -> Value) -> Table {
     let mut table = Table::named(
         "leaderboard",
-        "Planners that ran on the most workloads first, of those the one with the least mean gap. Gap: height \
+        "Planners that ran on the most workloads come first, of these the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
          answers beside it. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
-         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place, so that it \
-         may lie below the load; not to be ranked against the others. Cells that were asked for a capacity are \
-         another question and do not count.",
+         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place, so that its \
+         height may lie below the load; do not rank it against the others. Runs at a fixed capacity are left out.",
         &[
             ("planner", "Planner"),
             ("workloads", "Workloads"),
@@ -180,14 +180,14 @@ pub(crate) fn leaderboard(model: &Model) -> Table {
     );
     let mut leaders: Vec<&Leader> = model.leaders.iter().collect();
     leaders.sort_by(|a, b| order(a, b));
-    table.rows.extend(leaders.into_iter().map(|of| leader(model, of)));
+    table.rows.extend(leaders.into_iter().map(|of| leader(planner(of.planner_number), of)));
     table
 }
 
-fn leader(model: &Model, of: &Leader) -> Vec<Value> {
+fn leader(planner: Value, of: &Leader) -> Vec<Value> {
     let (gap, time) = (of.mean_gap(), of.mean_time());
     vec![
-        Value::text(model.marked(of.planner_number)),
+        planner,
         Value::count(of.workloads),
         Value::count(of.cells),
         Value::count(of.answers),
@@ -263,8 +263,8 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
     let mut table = heat_table(
         model,
         "gaps-by-group",
-        "Mean gap (geometric, shifted by 1 %) by group of workloads and planner; the number of answers and \
-         of workloads without one in the remark of each field.",
+        "Mean gap (geometric, shifted by 1 %) by group of workloads and planner; the tooltip has the number of answers \
+         and of workloads without one.",
         "Workloads",
     );
     for group in model.group_gaps.chunk_by(|a, b| a.workload_group == b.workload_group) {
@@ -272,6 +272,29 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
         table.push(heat_row(model, Value::text(&group[0].workload_group), values));
     }
     table
+}
+
+/// A table with some of the planners' columns, given by their indices, in their order; its titles are their keys.
+pub(crate) fn with_planners(table: &Table, planners: &[usize]) -> Table {
+    let chosen: Vec<usize> = std::iter::once(0).chain(planners.iter().map(|planner| planner + 1)).collect();
+    let mut table = with_columns(table, &chosen);
+    for column in table.columns.iter_mut().skip(1) {
+        let mark = if column.title.ends_with('\u{21c4}') { " \u{21c4}" } else { "" };
+        column.title = format!("{}{mark}", key(&column.title));
+    }
+    table
+}
+
+/// A table without files that has some of a table's columns, given by their indices.
+pub(crate) fn with_columns(table: &Table, chosen: &[usize]) -> Table {
+    let row = |row: &Vec<Value>| chosen.iter().map(|&column| row[column].clone()).collect();
+    Table {
+        name: String::new(),
+        caption: table.caption.clone(),
+        columns: chosen.iter().map(|&column| table.columns[column].clone()).collect(),
+        rows: table.rows.iter().map(row).collect(),
+        turned: table.turned,
+    }
 }
 
 fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
@@ -306,8 +329,8 @@ pub(crate) fn gaps(model: &Model, page: impl Fn(usize) -> String) -> Table {
     let mut table = heat_table(
         model,
         "gaps",
-        "Gap by workload and planner: height over the best bound that any planner proved, less 1. Where there \
-         is no plan, the status.",
+        "Gap by workload and planner: height over the best bound that any planner proved, less 1. Without a plan, \
+         the status.",
         "Workload",
     );
     // A workload whose cells all have a given capacity gets a row without a gap.
@@ -331,7 +354,7 @@ fn gap_of(of: &Gap) -> Value {
 pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
     let mut table = Table::named(
         "workloads",
-        "Workloads, each with its best plan; plans that were asked to fit a capacity do not count.",
+        "Workloads, each with its best plan; runs at a fixed capacity are left out.",
         &[
             ("workload", "Workload"),
             ("buffers", "Buffers"),
@@ -366,8 +389,8 @@ pub(crate) fn cells_of(
 ) -> Table {
     let mut table = Table::named(
         name,
-        "Cells of this workload, the lowest height first. Times are medians; of cells that ran beside others \
-         they are in brackets.",
+        "Cells of this workload, the lowest height first. Times are medians; those of cells that may have run beside \
+         others are in brackets.",
         &[
             ("planner", "Planner"),
             ("seed", "Seed"),

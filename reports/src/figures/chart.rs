@@ -222,6 +222,13 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
+impl Entry {
+    /// Draws the symbol with its centre at this pixel.
+    pub(crate) fn draw_at(&self, area: &Area<'_>, at: BackendCoord) -> Drawn {
+        area.draw(&Marker { at, key: self.key, radius: 4, color: self.color })
+    }
+}
+
 /// The height of a legend line in pixels.
 pub(crate) const LINE: u32 = 18;
 const INDENT: u32 = 22;

@@ -10,14 +10,17 @@ pub(crate) mod chart;
 pub(crate) mod classes;
 pub(crate) mod coord;
 pub(crate) mod gap;
+pub(crate) mod layout;
 pub(crate) mod lines;
 mod load;
 mod maps;
 pub(crate) mod memory;
 pub(crate) mod palette;
+pub(crate) mod pareto;
 pub(crate) mod profile;
 pub(crate) mod raster;
 pub(crate) mod reference;
+pub(crate) mod savings;
 mod sizes;
 pub(crate) mod strip;
 pub(crate) mod time;
@@ -34,6 +37,7 @@ use backend::{Canvas, Failure, Svg};
 use raster::Raster;
 
 pub use load::load_curve_plot;
+pub(crate) use maps::map_colours;
 pub use maps::{MapOptions, fragmentation_map, placement_map};
 pub use sizes::size_distribution_plot;
 

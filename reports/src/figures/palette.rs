@@ -16,7 +16,7 @@ pub(crate) const THEME: [(RGBColor, &str); 4] =
 
 pub(crate) const RED: RGBColor = RGBColor(0xd6, 0x28, 0x28);
 pub(crate) const BLUE: RGBColor = RGBColor(0x2f, 0x7e, 0xc0);
-pub(crate) const ORANGE: RGBColor = RGBColor(0xe6, 0x8a, 0x00);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xc9, 0x78, 0x00);
 pub(crate) const GREEN: RGBColor = RGBColor(0x1b, 0x9e, 0x77);
 pub(crate) const PINK: RGBColor = RGBColor(0xcc, 0x4c, 0x78);
 pub(crate) const PURPLE: RGBColor = RGBColor(0x8a, 0x63, 0xd2);
@@ -28,7 +28,7 @@ const SERIES: [RGBColor; 16] = [
     GREEN,
     PINK,
     PURPLE,
-    RGBColor(0x4b, 0xb3, 0xd9),
+    RGBColor(0x24, 0x92, 0xb8),
     RGBColor(0xb0, 0x8d, 0x00),
     RGBColor(0xd9, 0x5f, 0x0e),
     RGBColor(0x5b, 0x8c, 0x2a),
@@ -38,7 +38,7 @@ const SERIES: [RGBColor; 16] = [
     RGBColor(0x6c, 0x7b, 0x95),
     RGBColor(0x9c, 0x6b, 0x3f),
     RGBColor(0x3f, 0x6f, 0xd6),
-    RGBColor(0x70, 0xa8, 0x44),
+    RGBColor(0x66, 0x99, 0x3c),
 ];
 
 /// The colour of the series with this index.
@@ -72,11 +72,47 @@ pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
     }
 }
 
+/// The colour of a class of sizes or lifetimes, from small to large.
+pub(crate) const fn class(number: usize) -> RGBColor {
+    const CLASSES: [RGBColor; 6] = [
+        RGBColor(0x8f, 0xc1, 0xe3),
+        RGBColor(0x3f, 0x95, 0xd0),
+        RGBColor(0x3d, 0x6b, 0xc4),
+        RGBColor(0x86, 0x5c, 0xc4),
+        RGBColor(0xc8, 0x55, 0x96),
+        RGBColor(0xe0, 0x7a, 0x3f),
+    ];
+    CLASSES[number % CLASSES.len()]
+}
+
 /// A colour moved towards white (`share` > 0) or black (`share` < 0); `share` from -1 to 1.
 pub(crate) fn shade(color: RGBColor, share: f64) -> RGBColor {
     let target = if share > 0.0 { 255.0 } else { 0.0 };
     let moved = |part: u8| to_byte(f64::from(part) + (target - f64::from(part)) * share.abs());
     RGBColor(moved(color.0), moved(color.1), moved(color.2))
+}
+
+/// The contrast of two colours by WCAG 2: from 1 to 21.
+pub(crate) fn contrast(one: RGBColor, other: RGBColor) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+fn luminance(color: RGBColor) -> f64 {
+    let linear = |part: u8| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(color.0) + 0.7152 * linear(color.1) + 0.0722 * linear(color.2)
+}
+
+/// The colour, moved away from all of these backgrounds until its contrast with each is at least `least`.
+pub(crate) fn readable(color: RGBColor, backgrounds: &[RGBColor], least: f64) -> RGBColor {
+    let is_dark = backgrounds.iter().all(|background| luminance(*background) < 0.18);
+    let moved = |step: u32| shade(color, f64::from(step) / if is_dark { 50.0 } else { -50.0 });
+    let reads =
+        |color: &RGBColor| backgrounds.iter().all(|background| contrast(*color, *background) >= least);
+    (0..50).map(moved).find(reads).unwrap_or_else(|| moved(50))
 }
 
 /// Free memory: from light to dark red as the share grows from 0 to 1.
@@ -161,6 +197,71 @@ mod tests {
         assert_eq!(hex(heat(1.0)), "#6e1034");
         assert_eq!(heat(-1.0), heat(0.0));
         assert_eq!(heat(0.5), RGBColor(248, 160, 90));
+    }
+
+    /// The relative luminance of WCAG 2.
+    fn luminance(color: RGBColor) -> f64 {
+        let part = |byte: u8| {
+            let share = f64::from(byte) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(color.0) + 0.7152 * part(color.1) + 0.0722 * part(color.2)
+    }
+
+    /// The contrast ratio of WCAG 2.
+    fn contrast(a: RGBColor, b: RGBColor) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// A colour variable of the pages' style, in light and dark.
+    fn variables(name: &str) -> [RGBColor; 2] {
+        let style = include_str!("../assets/style.css");
+        let start = format!("--{name}: #");
+        let mut values = style.split(&start).skip(1).map(|text| {
+            let number = u32::from_str_radix(&text[..6], 16).expect("six digits");
+            let [_, red, green, blue] = number.to_be_bytes();
+            RGBColor(red, green, blue)
+        });
+        [values.next().expect("light"), values.next().expect("dark")]
+    }
+
+    #[test]
+    fn text_has_the_contrast_of_wcag_aa_in_light_and_dark() {
+        assert!((contrast(RGBColor(0, 0, 0), PAPER) - 21.0).abs() < 1e-9);
+        for ink in ["text", "muted", "link", "bad"] {
+            for ground in ["paper", "card"] {
+                for (ink_color, ground_color) in variables(ink).into_iter().zip(variables(ground)) {
+                    let ratio = contrast(ink_color, ground_color);
+                    assert!(ratio >= 4.5, "{ink} on {ground}: {ratio:.2}");
+                }
+            }
+        }
+        for (text, warm) in variables("text").into_iter().zip(variables("warm")) {
+            assert!(contrast(text, warm) >= 4.5, "text on the warmest field: {:.2}", contrast(text, warm));
+        }
+        assert!(contrast(TEXT, PAPER) >= 4.5 && contrast(MUTED, PAPER) >= 4.5);
+    }
+
+    #[test]
+    fn lines_and_bars_have_the_contrast_of_wcag_aa_in_light_and_dark() {
+        for color in SERIES.into_iter().chain([RED, GRAY]) {
+            for paper in variables("paper") {
+                let ratio = contrast(color, paper);
+                assert!(ratio >= 3.0, "{} on {}: {ratio:.2}", hex(color), hex(paper));
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_is_that_of_wcag() {
+        let (black, white) = (RGBColor(0, 0, 0), RGBColor(255, 255, 255));
+        assert!((contrast(black, white) - 21.0).abs() < 1e-9);
+        // The lightest gray that text may have on white.
+        assert!((contrast(RGBColor(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
+        let pale = RGBColor(0xf0, 0x8a, 0x3c);
+        assert!(contrast(pale, white) < 3.0 && contrast(readable(pale, &[white], 3.0), white) >= 3.0);
+        assert_eq!(readable(BLUE, &[white], 3.0), BLUE);
     }
 
     #[test]

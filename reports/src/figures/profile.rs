@@ -1,17 +1,19 @@
 //! The performance profile of heights.
 
 use planlab_results::queries::Profile;
-
+use plotters::element::{Rectangle, Text};
 use plotters::style::Color;
 
-use super::chart::{Entry, Key, Room, chart, legend, line, width_with_legend};
+use super::chart::{Entry, Key, LETTERS, LINE, chart, letters, line, text_width};
 use super::coord::Axis;
-use super::{Drawing, Series, figure};
+use super::palette::{PAPER, TEXT};
+use super::pareto::{ROOM, SIZE};
+use super::{Area, Drawing, Drawn, Series, figure};
 use crate::format::count_real;
 
 /// Draws, for each planner, the share of workloads on which its height is within a factor of the lowest; `None` if
-/// there is nothing to compare.
-pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
+/// there is nothing to compare. The colours are by rank, so that no two lines share one.
+pub(crate) fn plot(all: &[(String, Profile)]) -> Option<Drawing> {
     all.iter().find(|(_, profile)| profile.total > 0)?;
     let mut order = all.to_vec();
     order.sort_by(|a, b| area(&b.1).total_cmp(&area(&a.1)));
@@ -21,31 +23,46 @@ pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
         Axis::factors("height over the lowest height of the workload", most),
         Axis::shares("share of workloads", 1.0),
     );
-    let entries: Vec<Entry> = order.iter().enumerate().map(entry).collect();
-    let size = (width_with_legend(LEFT, (1060, 1240), &entries), 480);
-    Some(figure("Performance profile of heights", size, move |root| {
-        let area = legend(root, LEFT, Room::default().top, &entries)?;
-        let mut chart = chart(&area, Room::default(), &x, &y)?;
-        for (number, (series, profile)) in order.iter().enumerate() {
-            let style = series.color().stroke_width(2);
-            line(&mut chart, steps(profile, x.high()), style, is_dashed(number, series))?;
+    let ranked = |(number, (label, profile)): (usize, (String, Profile))| (Series { label, number }, profile);
+    let order: Vec<(Series, Profile)> = order.into_iter().enumerate().map(ranked).collect();
+    let entries: Vec<Entry> = order.iter().map(entry).collect();
+    Some(figure("Performance profile of heights", SIZE, move |root| {
+        let mut chart = chart(root, ROOM, &x, &y)?;
+        // The worst first, so that the best line is on top.
+        for (series, profile) in order.iter().rev() {
+            line(&mut chart, steps(profile, x.high()), series.color().stroke_width(2), is_dashed(series))?;
         }
-        Ok(())
+        key(root, &entries)
     }))
 }
 
 /// More lines than this cannot be distinguished.
-const LINES: usize = 14;
-/// Left edge of the legend in pixels.
-const LEFT: u32 = 796;
+const LINES: usize = 9;
 
-fn is_dashed(number: usize, series: &Series) -> bool {
-    series.number >= 16 || number % 3 == 2
+const fn is_dashed(series: &Series) -> bool {
+    series.number % 3 == 2
 }
 
-fn entry((number, (series, profile)): (usize, &(Series, Profile))) -> Entry {
+fn entry((series, profile): &(Series, Profile)) -> Entry {
     let text = format!("{} ({:.0} %)", series.label, profile.at(1.0) * 100.0);
-    Entry { key: Key::Line { dashed: is_dashed(number, series) }, color: series.color(), text }
+    Entry { key: Key::Line { dashed: is_dashed(series) }, color: series.color(), text }
+}
+
+/// The legend, in the corner below the lines.
+fn key(root: &Area<'_>, entries: &[Entry]) -> Drawn {
+    let widest =
+        entries.iter().map(|entry| text_width(&entry.text, LETTERS)).max().unwrap_or(0).cast_signed();
+    let lines = LINE.cast_signed() * i32::try_from(entries.len()).unwrap_or(i32::MAX);
+    let right = (SIZE.0 - ROOM.right).cast_signed() - 8;
+    let bottom = (SIZE.1 - ROOM.bottom - ROOM.below).cast_signed() - 8;
+    let (left, top) = (right - widest - 30, bottom - lines);
+    root.draw(&Rectangle::new([(left - 6, top - 2), (right + 2, bottom)], PAPER.mix(0.85).filled()))?;
+    for (entry, number) in entries.iter().zip(0..) {
+        let middle = top + number * LINE.cast_signed() + LINE.cast_signed() / 2;
+        entry.draw_at(root, (left + 10, middle))?;
+        root.draw(&Text::new(entry.text.as_str(), (left + 26, middle), letters(LETTERS, TEXT)))?;
+    }
+    Ok(())
 }
 
 /// The share reached at each ratio, from a factor of 1 up to `1 + most`.
@@ -71,16 +88,25 @@ mod tests {
 
     #[test]
     fn the_better_planner_comes_first_in_the_legend() {
-        let series = |label: &str, number| Series { label: label.to_owned(), number };
         let all = [
-            (series("worse", 0), Profile { planner_number: 0, ratios: vec![1.0, 1.5], total: 3 }),
-            (series("better", 1), Profile { planner_number: 0, ratios: vec![1.0, 1.0, 1.2], total: 3 }),
+            ("worse".to_owned(), Profile { planner_number: 0, ratios: vec![1.0, 1.5], total: 3 }),
+            ("better".to_owned(), Profile { planner_number: 0, ratios: vec![1.0, 1.0, 1.2], total: 3 }),
         ];
         let svg = plot(&all).expect("drawn").to_inline_svg().expect("writes");
         let (better, worse) = (svg.find(">better (67 %)<"), svg.find(">worse (33 %)<"));
         assert!(better.is_some() && better < worse, "{svg}");
         assert!(
-            plot(&[(series("none", 0), Profile { planner_number: 0, ratios: vec![], total: 0 })]).is_none()
+            plot(&[("none".to_owned(), Profile { planner_number: 0, ratios: vec![], total: 0 })]).is_none()
         );
+    }
+
+    #[test]
+    fn no_two_lines_share_a_colour() {
+        let profile = |number: usize| Profile { planner_number: 16 * number, ratios: vec![1.0], total: 1 };
+        let all: Vec<(String, Profile)> = (0..LINES).map(|at| (format!("p{at}"), profile(at))).collect();
+        let svg = plot(&all).expect("drawn").to_inline_svg().expect("writes");
+        let colors: std::collections::BTreeSet<&str> =
+            svg.split("stroke=\"").skip(1).filter_map(|part| part.split('"').next()).collect();
+        assert!(colors.len() >= LINES, "{colors:?}");
     }
 }

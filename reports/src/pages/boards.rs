@@ -5,33 +5,110 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_results::queries::{Board, CellRow, Leader, Leaders};
 use planlab_results::statistics::ShiftedMean;
 
+use crate::data::compare::Comparison;
 use crate::data::model::Model;
+use crate::data::tables;
 use crate::format::{bytes, count, nanoseconds, real};
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use crate::site::{Site, slug};
 use planlab_results::table::{Table, Value};
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
-    let mut pieces = vec![Piece::note(
-        "A mean compares only planners that ran on the same workloads. So each table has means over the common workloads, \
-         by which it is sorted, and means over all that a planner ran on. Cells that were asked for a capacity are \
-         another question and do not count.",
-    )];
+    let question = "Which planner should I use?";
     let model = site.model;
+    let mut pieces = vec![Piece::note(
+        "A mean compares only planners that ran on the same workloads. So the planners of each suite are compared on the \
+         common workloads: those on which every planner ran that ran on at least half of the suite. A table has one row \
+         for each planner, with its best variant (order, parameters, limits). Below each table is one of all variants, \
+         with their means over everything that they ran on. Runs at a fixed capacity are left out.",
+    )];
     if model.boards.is_empty() {
         pieces.push(Piece::note("There are no rows."));
     }
-    for (board, leaders) in &model.boards {
-        let title = title(board);
-        let table = table(model, leaders, &format!("leaderboard-{}", slug(&title)));
-        let compared = compared(model, board, leaders).join(" ");
-        pieces.extend([Piece::heading(title), Piece::text(compared), Piece::Table(table)]);
+    if let Some(compared) = &model.compared {
+        pieces.push(Piece::heading(format!("All suites: {}", compared.scope)));
+        pieces.push(Piece::text(scope(compared)));
+        let mut table = families(site, compared, "");
+        table.name = String::new();
+        pieces.push(Piece::Table(table));
     }
-    Some(Page::new("boards.html", "Leaderboards by suite").named("Suites").with(pieces))
+    let (suites, rest): (Vec<_>, Vec<_>) =
+        model.boards.iter().partition(|(board, _)| !board.suite.is_empty());
+    for (board, leaders) in suites.into_iter().chain(rest) {
+        let title = title(board);
+        let slug = slug(&title);
+        let table = table(site, leaders, &format!("leaderboard-{slug}"));
+        let compared = compared(model, board, leaders).join(" ");
+        pieces.extend([Piece::heading(title), Piece::text(compared)]);
+        let common = Comparison::new("workloads", 0, leaders, &model.all.planners);
+        let folded = format!("All {} variants", table.rows.len());
+        match common {
+            Some(common) => {
+                pieces.push(Piece::Table(families(site, &common, &format!("families-{slug}"))));
+                pieces.push(Piece::Folded(folded, table));
+            }
+            None => pieces.push(Piece::Table(table)),
+        }
+    }
+    pieces.push(Piece::heading("Every planner"));
+    pieces.push(Piece::note(
+        "Over all that each ran on: these means cover different workloads, so that they do not compare.",
+    ));
+    let whole = tables::leaderboard(model, |planner| site.link_planner(planner));
+    pieces.push(Piece::Folded(format!("All {} variants", whole.rows.len()), whole));
+    pieces.extend(
+        tables::pairs(model)
+            .map(|pairs| Piece::Folded("Pairs: each against one reference".to_owned(), pairs)),
+    );
+    Some(Page::new("boards.html", question).named(Menu::Planners, question).with(pieces))
+}
+
+/// What a comparison covers, in a sentence.
+pub(super) fn scope(compared: &Comparison) -> String {
+    format!(
+        "{} planners on the same {} of {} {}: those on which every planner ran that ran on at least half of them. {} \
+         other planners did not run on all of these, failed on one, or hand memory over in place; they are left out.",
+        compared.ranked.len(),
+        compared.workloads.len(),
+        compared.of,
+        compared.scope,
+        compared.left_out,
+    )
+}
+
+/// One row for each family, with its best variant; the best first.
+pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
+    let mut table = Table::named(
+        name,
+        "One row for each planner, by its best variant. Gap: height over the best bound that any planner proved, less 1; \
+         the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each cell ran \
+         alone.",
+        &[
+            ("family", "Planner"),
+            ("best", "Best variant"),
+            ("variants", "Variants"),
+            ("mean_gap", "Mean gap"),
+            ("mean_time_ns", "Mean time"),
+            ("summary", "What it does"),
+        ],
+    );
+    for family in compared.families() {
+        let best = family.best;
+        let summary = site.known_planner(best.planner).map(|known| Value::text(&known.summary));
+        table.push(vec![
+            Value::text(family.name),
+            site.link_planner(best.planner),
+            Value::count(family.variants),
+            Value::Share(best.gap),
+            Value::or_missing(best.time_ns.map(Value::Nanoseconds)),
+            summary.unwrap_or_else(|| Value::text("")),
+        ]);
+    }
+    table
 }
 
 fn title(board: &Board) -> String {
-    let suite = if board.suite.is_empty() { "without a suite" } else { &board.suite };
+    let suite = if board.suite.is_empty() { "Without a suite" } else { &board.suite };
     board.route.as_ref().map_or_else(|| suite.to_owned(), |route| format!("{suite}: {route}"))
 }
 
@@ -41,13 +118,13 @@ fn is_on(board: &Board, cell: &CellRow) -> bool {
     *cell.suite == *board.suite && is_of_route && cell.target_bytes.is_none()
 }
 
-fn table(model: &Model, leaders: &Leaders, name: &str) -> Table {
+fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
     let mut table = Table::named(
         name,
         "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
          1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \
-         common workloads, where the planner has an answer on all of them. Optimal: at the bound. \u{21c4}: \
-         hands memory over in place, so that it may lie below the load; not to be ranked against the others.",
+         common workloads, if the planner has an answer on all of them. Optimal: at the bound. \u{21c4}: \
+         hands memory over in place, so that its height may lie below the load; do not rank it against the others.",
         &[
             ("planner", "Planner"),
             ("common_gap", "Gap, common"),
@@ -62,14 +139,14 @@ fn table(model: &Model, leaders: &Leaders, name: &str) -> Table {
         ],
     );
     let mut rows: Vec<(f64, f64, Vec<Value>)> =
-        leaders.all.iter().map(|leader| row(model, leader, &leaders.common)).collect();
+        leaders.all.iter().map(|leader| row(site, leader, &leaders.common)).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.total_cmp(&b.1)));
     table.rows.extend(rows.into_iter().map(|(_, _, row)| row));
     table
 }
 
 /// A planner's row, with its common gap and its gap for sorting, infinite if it has none.
-fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
+fn row(site: &Site<'_>, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
     let common = common.iter().find(|common| common.planner_number == leader.planner_number);
     // Means are comparable only if they cover the same cells.
     let whole = |mean: ShiftedMean| mean.mean.filter(|_| mean.failures == 0);
@@ -77,7 +154,7 @@ fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Valu
     let common_time = common.and_then(|common| whole(common.mean_time()));
     let gap = leader.mean_gap().mean;
     let row = vec![
-        Value::text(model.marked(leader.planner_number)),
+        site.link_planner(leader.planner_number),
         Value::or_missing(common_gap.map(Value::Share)),
         Value::or_missing(common_time.map(Value::Nanoseconds)),
         Value::count(leader.workloads),
@@ -91,6 +168,9 @@ fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Valu
     (common_gap.unwrap_or(f64::INFINITY), gap.unwrap_or(f64::INFINITY), row)
 }
 
+/// The most groups of workloads that are named.
+const GROUPS: usize = 12;
+
 /// The scope of a board: workloads by kind, planners, limits, seeds, machines.
 fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
     let cells: Vec<&CellRow> = model.cells.iter().filter(|cell| is_on(board, cell)).collect();
@@ -99,8 +179,12 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
     for &workload in &workloads {
         *groups.entry(model.workloads[workload].key.group()).or_default() += 1;
     }
-    let groups: Vec<String> =
-        groups.iter().map(|(group, workloads)| format!("{group} {workloads}")).collect();
+    let more = groups.len().saturating_sub(GROUPS);
+    let mut groups: Vec<String> =
+        groups.iter().take(GROUPS).map(|(group, workloads)| format!("{group} {workloads}")).collect();
+    if more > 0 {
+        groups.push(format!("and {more} more groups"));
+    }
     let sizes = workloads.iter().map(|&workload| model.workloads[workload].buffers);
     let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
     let partial = leaders.all.len() - leaders.common.len();
@@ -114,9 +198,8 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
             groups.join(", ")
         ),
         format!(
-            "Common are {} workloads, on which every planner ran that ran on at least half; {partial} planners did \
-             not run on all of those.",
-            leaders.common_workloads
+            "{} of the workloads are common; {partial} variants did not run on all of those and are left out.",
+            leaders.common_workloads.len()
         ),
         conditions(&cells),
     ]

@@ -3,7 +3,7 @@
 use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
-use crate::site::{Mapped, Site};
+use crate::site::{Mapped, Maps, Site};
 use planlab_results::Record;
 use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value};
@@ -12,35 +12,59 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     let model = site.model;
     let cell = &model.cells[map.cell];
     let (row, label) = (&map.row, &model.planner(cell).label);
-    let mut pieces = vec![
-        Piece::facts(numbers(cell, row)),
-        Piece::Picture(Picture::file(
-            &map.placement,
-            map.size,
-            "Placement: time across, address up, colour by category.",
-        )),
-        Piece::Picture(Picture::file(
-            &map.free,
-            map.size,
-            "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.",
-        )),
-    ];
+    let mut pieces = vec![Piece::text(result(cell, row))];
+    pieces.extend(maps(map));
+    pieces.extend(map.why.iter().cloned());
+    pieces.extend([Piece::heading("Figures"), Piece::facts(numbers(cell, row))]);
     if row.trajectory.len() > 1 {
         pieces.extend([Piece::heading("Trajectory"), Piece::Table(trajectory(row))]);
     }
     if !row.stderr_tail.trim().is_empty() {
         pieces.extend([Piece::heading("Standard error"), Piece::Verbatim(row.stderr_tail.clone())]);
     }
+    pieces.extend([Piece::heading("Identity"), Piece::facts(identity(row))]);
     let mut page = Page::new(&map.page, format!("{label} on {}", row.workload)).with(pieces);
     page.heading = Text::from(format!("{label} on ")).link(&row.workload, site.page_of(cell.workload_number));
     page
+}
+
+/// The placement and what is free in it.
+fn maps(map: &Mapped) -> Vec<Piece> {
+    match &map.maps {
+        Maps::Viewer(viewer) => vec![Piece::Viewer(viewer.clone())],
+        Maps::Pictures { placement, free, size } => {
+            let picture = |file: &str, caption: &str| Piece::Picture(Picture::file(file, *size, caption));
+            let free_caption = "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.";
+            vec![picture(placement, &map.caption()), picture(free, free_caption)]
+        }
+    }
+}
+
+/// The result in a sentence.
+fn result(cell: &CellRow, row: &Record) -> String {
+    let height =
+        row.height.map_or_else(|| "no plan".to_owned(), |height| format!("a height of {}", bytes(height)));
+    let gap = cell.gap.map(|gap| format!(", {} above the best bound", percent(gap))).unwrap_or_default();
+    let time = row.median_ns().map(|time| format!(", in {}", nanoseconds(real(time)))).unwrap_or_default();
+    format!("{}: {height}{gap}{time}.", row.status.name())
+}
+
+/// The digests and the parameters that define the cell.
+fn identity(row: &Record) -> Vec<(&'static str, String)> {
+    vec![
+        ("parameters", row.parameters.clone()),
+        ("cell", row.cell.clone()),
+        ("plan", row.plan.clone().unwrap_or_else(|| "none".to_owned())),
+        ("planner's version", row.planner_version.clone()),
+    ]
 }
 
 fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
     let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let samples: Vec<String> = row.samples_ns.iter().map(|&ns| nanoseconds(real(ns))).collect();
-    let lane = if row.lane == planlab_results::Lane::Timing { "alone" } else { "may have run beside others" };
+    let lane =
+        if row.lane == planlab_results::Lane::Timing { "alone" } else { "may have run beside other cells" };
     vec![
         ("status", format!("{} {}", row.status.name(), exit(row.signal, row.exit_code))),
         ("why it stopped", or_none(row.stop.map(|stop| stop.to_string()))),
@@ -53,16 +77,12 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
         ("hand-overs", count(row.hand_overs)),
         ("planning times", format!("{} ({lane})", samples.join(", "))),
         ("peak memory", or_none(row.peak_rss_bytes.map(bytes))),
-        ("parameters", row.parameters.clone()),
         ("seed", row.seed.to_string()),
         ("time limit", or_none(row.wall_limit_ns.map(|ns| nanoseconds(real(ns))))),
         ("memory limit", or_none(row.memory_limit_bytes.map(bytes))),
         ("capacity", or_none(row.target_bytes.map(exact))),
         ("limits by", row.mechanism.clone()),
         ("remark", row.reason.clone()),
-        ("cell", row.cell.clone()),
-        ("plan", or_none(row.plan.clone())),
-        ("planner's version", row.planner_version.clone()),
     ]
 }
 

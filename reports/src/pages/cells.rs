@@ -10,7 +10,7 @@ use crate::data::tables::{exit, remark};
 use crate::format::{count, real};
 use crate::site::Site;
 use crate::site::grid::Grid;
-use crate::site::page::{Page, Piece, Text};
+use crate::site::page::{Menu, Page, Piece, Text};
 use planlab_results::queries::{CellRow, ListedRow, Listing};
 use planlab_results::table::{Table, Value};
 
@@ -57,9 +57,9 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
         pages.extend(plan.map(|plan| ((workload, plan), map.page.as_str())));
     }
     let note = Text::from(
-        "A row for each cell and repetition. Words in the field are sought in every text of a row; a word with a minus \
-         in front must not be there. A click on a title sorts. The address keeps the choice. A map is that of the \
-         row's plan, where the report has it, be it drawn for this planner or another. ",
+        "A row for each cell and repetition. The field finds rows that contain all its words; a minus before a word \
+         excludes rows with that word. A click on a title sorts. The address of the page keeps the choice. Planners with \
+         equal plans share a map. ",
     );
     let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
     let listing = model.tables.listing(&model.all)?;
@@ -69,16 +69,29 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
         table: table(model, &listing, (0, shown), &map)?,
         csv: csv(model, &listing, &map)?,
         kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
+        order: order(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
         // The workloads of the model are in natural order, like the words.
         pages: workloads().map(|number| site.page_of(number)).collect(),
     };
-    let page = Page::new("cells.html", "All cells").named("All cells").with([Piece::note(note)]);
+    let page = Page::new("cells.html", "Every row")
+        .named(Menu::Run, "Where is every single row?")
+        .with([Piece::note(note)]);
     let rest = (shown < listing.len()).then(|| {
         let (shown, all) = (count(shown as u64), count(listing.len() as u64));
         Piece::note(format!("These are the first {shown} of {all} rows; the CSV file holds all."))
     });
     Ok(page.with(rest).with([Piece::Grid(grid)]))
+}
+
+/// The order of the columns on the page: the result first, so that it needs no scrolling.
+fn order() -> Vec<usize> {
+    const FIRST: [&str; 8] =
+        ["workload", "planner", "map", "status", "gap", "time_ns", "height_bytes", "bound_bytes"];
+    let place = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
+    let mut order: Vec<usize> = (0..COLUMNS.len()).collect();
+    order.sort_by_key(|&at| place(COLUMNS[at].0));
+    order
 }
 
 /// All rows as comma-separated values.

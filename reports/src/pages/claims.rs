@@ -3,9 +3,10 @@
 use crate::data::claims::{Claim, Kind, claims};
 use crate::data::model::Model;
 use crate::data::nets::PoolTotals;
+use crate::data::tables;
 use crate::format::{bytes, nanoseconds, percent};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value};
 
@@ -20,20 +21,42 @@ struct Ours<'m> {
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let table = table(site.model, claims(), &site.options.totals, |number| site.page_of(number));
-    let note = "Figures of papers and of public programs beside ours. Ours are computed from the records of this report; \
-                where it has none, the command says how to measure it. Where figures differ, docs/claims.md says why, \
-                as far as it is known. The linked cell is that of the greatest of our figures.";
-    Some(Page::new("claims.html", "Claims").named("Claims").with([Piece::note(note), Piece::Table(table)]))
+    let note = "Figures of papers and of public programs beside ours. Ours are computed from the rows of this report. If \
+                it has none, the command says how to measure it. If figures differ, docs/claims.md gives the reason, as \
+                far as it is known. The link leads to the workload with the greatest of our figures.";
+    let question = "Do the published figures hold?";
+    let page = Page::new("claims.html", question).named(Menu::Planners, question);
+    let shown = ["claim", "source", "published", "ours", "lies", "example"];
+    let at = |key: &&str| table.columns.iter().position(|column| column.key == *key);
+    let mut short = tables::with_columns(&table, &shown.iter().filter_map(at).collect::<Vec<_>>());
+    short.caption =
+        "Lies: whether our figures are within, below or above what rounds to the published figure."
+            .to_owned();
+    let pieces = [Piece::note(note), Piece::text(verdicts(&table)), Piece::Table(short)];
+    let whole = Piece::Folded("With basis, cells and commands".to_owned(), table);
+    Some(page.with(pieces).with([whole]))
+}
+
+/// How many of the claims were measured, and how they came out.
+fn verdicts(table: &Table) -> String {
+    let at = table.columns.iter().position(|column| column.key == "lies").unwrap_or(0);
+    let lies = || table.rows.iter().map(|row| row[at].shown()).filter(|lies| !lies.is_empty());
+    let within = lies().filter(|lies| lies == "within").count();
+    format!(
+        "{} of {} published figures were measured here with a range to compare; {within} lie within that range.",
+        lies().count(),
+        table.rows.len()
+    )
 }
 
 /// One row per claim; `page` returns the page of a workload.
 fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usize) -> String) -> Table {
     let mut table = Table::named(
         "claims",
-        "What others published, and the same figure of the records at hand, from the least to the greatest of its \
-         cells. Basis: whether the source published the figure, or it was measured with the source's program, and \
-         whether that ran here, by which commit and options. Cells: those with the figure, of those that ran. Lies: \
-         our figures within, below or above what rounds to the published figure.",
+        "What others published, and our figure for the same, from the least to the greatest of its cells. Basis: whether \
+         the source published the figure or it was measured with the source's program, and with which commit and \
+         options. Cells: those with the figure, of those that ran. Lies: whether our figures are within, below or above \
+         what rounds to the published figure.",
         &[
             ("id", "Claim"),
             ("claim", "In words"),

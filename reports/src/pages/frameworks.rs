@@ -11,7 +11,7 @@ use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
 use crate::format::{bytes, nanoseconds, percent, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 
 /// The page; `None` without rows.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
@@ -20,10 +20,11 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         return None;
     }
     let mut pieces = vec![Piece::note(
-        "A framework that nobody changed, in a process of its own for each contender: `planlab run` against the allocators \
-         that a process can have, some with an expert's settings (/keep: they never give memory back). Times are medians of \
-         the propagations after a warm-up, CPU time is that of all threads, planning included. Steady memory is the most \
-         that was resident during these propagations, with the program, its libraries and the weights.",
+        "An unchanged framework, in a process of its own for each contender: `planlab run` against the \
+         allocators that a process can load, some with an expert's settings (/keep: they never return memory). \
+         Times are medians of the propagations after a warm-up. CPU time covers all threads, planning included. \
+         Steady memory is the peak resident memory during these propagations, with the program, its libraries \
+         and the weights.",
     )];
     pieces.push(equal(frameworks));
     pieces.extend(failures(frameworks));
@@ -37,7 +38,11 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     }
     pieces.push(Piece::heading("All rows"));
     pieces.push(Piece::Table(rows(frameworks)));
-    Some(Page::new("frameworks.html", "Frameworks on a plan").named("Frameworks").with(pieces))
+    Some(
+        Page::new("frameworks.html", "Frameworks on a plan")
+            .named(Menu::Allocators, "What do frameworks gain from a plan?")
+            .with(pieces),
+    )
 }
 
 /// Whether every contender computed the same.
@@ -107,8 +112,8 @@ fn over_glibc_in_words(ratios: &Ratios) -> String {
 fn means(frameworks: &Frameworks) -> Table {
     let mut table = Table::named(
         "frameworks-means",
-        "Geometric means over the nets that both ran. Speed: the contender's time over ours, so that above 1 ours is \
-         faster. Memory: ours over the contender's in the steady state, so that below 100 % ours holds less. Faults: page \
+        "Geometric means over the nets that both ran. Speed: the contender's time over ours; above 1 ours is \
+         faster. Memory: ours over the contender's in the steady state; below 100 % ours holds less. Faults: page \
          faults of a propagation of the contender and of ours, medians over the nets.",
         &[
             ("framework", "Framework"),
@@ -243,9 +248,9 @@ fn rows(frameworks: &Frameworks) -> Table {
     let mut table = Table::named(
         "frameworks",
         "Every contender on every net. Times and faults of a propagation are medians, with quartiles of the CPU time. \
-         Before: resident before the first propagation; ever: the most of the whole process. Planned: the share of the large \
-         requests of the process that a plan served, warm-up included; planning runs on a thread beside, height is that of \
-         the highest plan. Speed and memory: as above.",
+         Before: resident before the first propagation; ever: the peak of the whole process. Planned: the share \
+         of the process's large requests that a plan served, warm-up included. Planning runs on a second \
+         thread; height is that of the highest plan. Speed and memory: as above.",
         &[
             ("framework", "Framework"),
             ("net", "Net"),

@@ -48,10 +48,10 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     let mut table = Table::named(
         "gains",
         "A propagation at planned addresses against one by each other allocator, on the same machine with the same work: the \
-         time that the plan saves of each request, and of the whole propagation in per cent of the other's time; less than \
-         nothing is a loss. Medians over processes that took turns, compared one by one, with intervals that hold the true \
-         median with 95 % or more; fewer than six processes have none, and are not judged. Where the interval holds 0, no \
-         gain is seen. Kernels of a net that fits in the device's L2 cache are not bound by the memory behind it.",
+         time that the plan saves for each request, and for the whole propagation in per cent of the other's \
+         time; a negative value is a loss. Medians over processes that took turns, compared one by one, with \
+         intervals that contain the true median with a probability of 95 % or more. Fewer than six processes \
+         give no interval, and no verdict. If the interval contains 0, no gain is seen. Kernels of a net that fits in the device's L2 cache are not bound by the memory behind it.",
         &[
             ("workload", "Workload"),
             ("contender", "Against"),

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use planlab_dsa::performance::{End, Sample};
 use planlab_results::replay::ReplayRow;
 
-use super::memory::own_pool;
+use crate::data::net_memory::own_pool;
 use crate::data::paper::{Quantity, published};
 use crate::data::replays::{Case, Place};
 use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, count_real, nanoseconds, percent, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_results::table::{Table, Value};
 
 /// The page; `None` without a sequence.
@@ -20,9 +20,9 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let groups = groups(site);
     groups.first()?;
     let mut pieces = vec![Piece::note(
-        "Propagations in turn that ask for other sizes or other numbers of buffers each time. A pool fragments from \
-         one to the next; profile-guided replays its plan, serves from a pool what does not fit it, and plans anew \
-         after a propagation that asked for more.",
+        "Consecutive propagations that request other sizes or other numbers of buffers each time. A pool \
+         fragments from one to the next. profile-guided replays its plan, serves from a pool what the plan does \
+         not cover, and plans again after a propagation that requested more.",
     )];
     pieces.extend(greatest_reduction(&groups).map(Piece::note));
     for group in &groups {
@@ -39,7 +39,11 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.push(Piece::Table(table(&groups)));
     pieces.push(Piece::Table(samples(&groups)));
     let title = "Footprint and time over iterations";
-    Some(Page::new("iterations.html", title).named("Iterations").with(pieces))
+    Some(
+        Page::new("iterations.html", title)
+            .named(Menu::Allocators, "What if iterations differ?")
+            .with(pieces),
+    )
 }
 
 /// When the held bytes are measured: the same moment for all cases of a comparison.
@@ -161,8 +165,8 @@ fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
     };
     let (most, name) = groups.iter().filter_map(of).max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(format!(
-        "The profile-guided paper (arXiv:1804.10001) says that planning takes up to {} less than the pool, and not \
-         where; its bars leave seq2seq in training for it. Here profile-guided holds at most {} less than the pool in \
+        "The profile-guided paper (arXiv:1804.10001) says that planning takes up to {} less than the pool, but \
+         not for which net; its bars leave only seq2seq in training. Here profile-guided holds at most {} less than the pool in \
          the last propagation, with what is kept in both ({name}): {} the published figure. It depends on the \
          lengths of the sentences, which the paper does not give.",
         figure.published,
@@ -196,9 +200,9 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
         Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
         Held::End => (
             "Footprint at the end of iterations",
-            "What is reserved when each propagation is over. Of real memory that is after a plan was made and what it \
-             replaces was given back; the plan's own memory may be taken with the next request. The most that is held at \
-             once is not known of all contenders.",
+            "What is reserved when each propagation is over. On real memory that is after a plan was made and \
+             the memory that it replaces was returned; the plan's own memory may only be taken with the next \
+             request. The most that is held at once is not known for all contenders.",
         ),
     };
     let title = format!("{title}: {}", group.name);
@@ -206,7 +210,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
     let most = cases.iter().map(|case| case.row().requested_peak).max()?;
     let kept = cases.iter().find_map(|case| case.row().retained);
     let kept = kept.map_or(String::new(), |kept| {
-        format!(" {} more are kept over all iterations and are no part of it.", bytes(kept))
+        format!(" {} more are kept over all iterations and are not included.", bytes(kept))
     });
     let caption = format!("{meaning} At most {} are requested at once.{kept}", bytes(most));
     Some(Piece::figure(drawing, caption))
@@ -229,7 +233,7 @@ fn time(group: &Group<'_>) -> Option<Piece> {
     let axes = (Axis::counts("propagation", most_x), Axis::times("time of the propagation", low, high));
     let title = format!("Time over iterations: {}", group.name);
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
-    let caption = "Wall time of each propagation, with the plan that is made at its end where one is. The axis is \
+    let caption = "Wall time of each propagation, including the time of a plan that is made at its end. The axis is \
                    logarithmic.";
     Some(Piece::figure(drawing, caption))
 }
@@ -259,10 +263,11 @@ fn table(groups: &[Group<'_>]) -> Table {
     let mut table = Table::named(
         "iterations",
         "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
-         the wall time. Planned: the share of all requests that a plan served. At most: held at once in the first and in the last propagation, where that is known; at the end: \
-         reserved when they were over. With what is kept: what is held of the last propagation (of the two, the one that is \
-         named behind it) and over all of them; reduction: against the pool of the workload's own framework, both looked \
-         at in the same way, with what is kept in both.",
+         the wall time. Planned: the share of all requests that a plan served. At most: held at once in the \
+         first and in the last propagation, if known; at the end: reserved when they were over. With what is \
+         kept: the bytes of the last propagation (the column behind says which of the two) and those kept over \
+         all. Reduction: against the pool of the workload's own framework, both measured in the same way and \
+         with what is kept.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -334,7 +339,8 @@ fn planned_share(sample: &Sample) -> Option<f64> {
 fn samples(groups: &[Group<'_>]) -> Table {
     let mut table = Table::named(
         "iterations-samples",
-        "Every propagation. Plans: made so far; planned and missed: requests that a plan served, and that none did.",
+        "Every propagation. Plans: made so far; planned and missed: requests that a plan served, and requests \
+         that no plan served.",
         &[
             ("workload", "Workload and conditions"),
             ("contender", "Contender"),

@@ -1,5 +1,6 @@
 //! The pages of a report: one file per question.
 
+mod allocators;
 mod boards;
 mod cell;
 mod cells;
@@ -10,11 +11,12 @@ mod gaps;
 mod iterations;
 mod memory;
 mod models;
-mod nets;
 mod offload;
+mod planner;
 mod pytorch;
 pub(crate) mod ratios;
 mod requests;
+mod run;
 pub(crate) mod scale;
 pub(crate) mod show;
 mod summary;
@@ -27,22 +29,23 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report in the order of the navigation; a page without content is left out.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 15] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 16] = [
     summary::page,
     boards::page,
     gaps::page,
-    nets::page,
+    scale::page,
+    claims::page,
+    memory::page,
     models::page,
     offload::page,
-    memory::page,
+    allocators::page,
     time::page,
     requests::page,
     threads::page,
-    frameworks::page,
     iterations::page,
+    frameworks::page,
     pytorch::page,
-    scale::page,
-    claims::page,
+    run::page,
 ];
 
 /// The pages that cover all workloads.
@@ -50,6 +53,11 @@ pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
     let mut pages: Vec<Page> = PAGES.iter().filter_map(|page| page(site)).collect();
     pages.push(cells::page(site)?);
     Ok(pages)
+}
+
+/// The page of one planner.
+pub(crate) fn of_planner(site: &Site<'_>, planner: usize) -> Page {
+    planner::page(site, planner)
 }
 
 /// The pages of one workload: its own page, and those of the cells whose plans have maps.

@@ -12,13 +12,14 @@ use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, real};
 use crate::site::Site;
-use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::page::{Menu, Page, Picture, Piece, Text};
 
 /// The page; `None` without a cell of a model.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let cases = cases(site.model, site.replays);
     cases.first()?;
-    let mut page = Page::new("models.html", "Models").named("Models");
+    let mut page =
+        Page::new("models.html", "Models").named(Menu::Memory, "What do other orders and sharing save?");
     page.heading = "Models: from a net to its memory".into();
     page.pieces.push(Piece::text(Text::marked(
         "Nets as graphs of operations (`planlab list models`, or a graph file). A tensor is live from the operation \
@@ -201,9 +202,10 @@ fn largest_batch(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
     columns.extend(names.iter().map(|(name, title)| (name.as_str(), title.as_str())));
     let mut table = Table::named(
         "model_largest_batch",
-        "The largest batch that was seen to fit into a memory, together with what is kept beside the plan: parameters, and in \
-         training their gradients and a momentum. GB: 10^9 bytes. A range, where not every batch was measured: the first \
-         fits, the one after the last does not; >= where the largest that was measured still fits. \
+        "The largest batch that was seen to fit into a memory, together with what is kept beside the plan: \
+         parameters, and in training their gradients and a momentum. GB: 10^9 bytes. If not every batch was \
+         measured, the table has a range: the first fits, the one after the last does not. >=: the largest that \
+         was measured still fits. \
          planlab sweep NET --capacity 16GB finds the exact one.",
         &columns,
     );
@@ -250,7 +252,7 @@ fn orders(cases: &[Case<'_>]) -> Table {
         "model_orders",
         "The net's own order of its operations beside the order of the lowest plan that a search found: load, lowest height \
          of all planners that ran, and the change of each (below 0: less memory). Found by: the first search that came so \
-         low. Least: no legal order needs less, as proved; where planners use in-place, an output that takes its \
+         low. Least: no legal order needs less, as proved; if planners work in place, an output that takes its \
          input's place does not count. If it equals the height, no other order helps.",
         &[
             ("workload", "Workload"),
@@ -291,8 +293,8 @@ fn turn(search: &str) -> usize {
 fn safety(cases: &[Case<'_>]) -> Table {
     let table = Table::named(
         "model_safety",
-        "What it costs that a plan holds in every order that the dependencies allow, which operations that run in parallel \
-         need. Pairs: two buffers are kept apart if some order has both live. Ranges: live ranges are widened, so that any \
+        "The cost of a plan that holds in every order that the dependencies allow; operations that run in \
+         parallel need one. Pairs: two buffers are kept apart if some order has both live. Ranges: live ranges are widened, so that any \
          planner can plan them. Fails: in how many random legal orders two live buffers of the plain plan, and of the safe \
          one, overlapped.",
         &[

@@ -12,7 +12,7 @@ use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, percent, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_results::table::{Table, Value};
 
 /// The pool.
@@ -62,22 +62,26 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let pairs: Vec<Pair<'_>> = site.replays.simulated().filter_map(|case| pair(site, case)).collect();
     pairs.first()?;
     let mut pieces = vec![Piece::note(
-        "PyTorch wrote down the most that it reserved in the process that a trace was cut from: initialisation and a \
-         warm-up iteration are in that figure, and not in the trace. Our pool follows the same rules; it is not tuned to \
-         meet the figures. It is played on the window alone, and on the process that the trace's own marks and categories \
-         put together. The first of these that holds is said of a recorded peak. Equal: the window alone has it. Process not \
-         played: it has not, and nothing more is known. Warm-up: the process has it; and tied head: in that process an \
-         output layer lost a weight of its own to an embedding's, which the peak may need or not. Everything else is not \
-         explained; what the trace says of its iterations stands beside it, and that it is the reason was not shown: \
-         those of the window ask for other sizes than each other (iterations differ), or the trace does not say where \
-         one begins (no iteration marks). One peak alone may be met by chance, so those are counted that have the \
-         peak of bytes in use too.",
+        "PyTorch recorded the most that it reserved in the process that a trace was cut from. That figure \
+         includes initialisation and a warm-up iteration, which the trace does not. Our pool follows the same \
+         rules and is not tuned to the figures. We play it on the window of the trace alone, and on a process \
+         rebuilt from the trace's marks and categories. Each recorded peak gets the first explanation that \
+         holds. Equal: the window alone reaches it. Process not played: the window does not, and nothing more is \
+         known. Warm-up: the process reaches it. Tied head: the same, and in that process an output layer shares \
+         the weight of an embedding. All other peaks are not explained. For these the table says what the trace \
+         shows, without proof that it is the reason: the iterations of the window request different sizes \
+         (iterations differ), or the trace does not mark where one begins (no iteration marks). A single equal \
+         peak may be chance, so we also count the traces whose peak of bytes in use is equal too.",
     )];
     pieces.push(Piece::note(verdict(&pairs)));
     pieces.extend(figure(&pairs));
     pieces.push(Piece::Table(table(site, &pairs)));
     let title = "Our PyTorch pool beside PyTorch's own";
-    Some(Page::new("pytorch.html", title).named("PyTorch").with(pieces))
+    Some(
+        Page::new("pytorch.html", title)
+            .named(Menu::Allocators, "How much does PyTorch reserve?")
+            .with(pieces),
+    )
 }
 
 fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
@@ -113,9 +117,9 @@ fn verdict(pairs: &[Pair<'_>]) -> String {
     let explanations: Vec<String> =
         explanations.into_iter().map(|(kind, count)| format!("{}: {count}", kind.name())).collect();
     format!(
-        "Of {} traces the window alone reserves the same bytes on {}, less on {} and more on {}; the median difference is \
-         {}. The process was played of {} and reserves the same bytes on {}; on {} both peaks are the same. Of all \
-         of them: {}.",
+        "Of {} traces, the window alone reserves the same bytes on {}, less on {} and more on {}; the median \
+         difference is {}. The process was played for {} and reserves the same bytes on {}; on {} both peaks are \
+         equal. By explanation: {}.",
         pairs.len(),
         counted(|pair| pair.peak.window == pair.peak.recorded),
         counted(|pair| pair.peak.window < pair.peak.recorded),
@@ -139,8 +143,8 @@ fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
         Axis::differences("ours over PyTorch's, less 1", y_low, y_high),
     );
     let drawing = lines::plot("Reserved by our pool and by PyTorch's own", axes, Join::Dots, &curves)?;
-    let caption = "For each recorded trace a dot of the window alone, and one of the process that it was cut from, where \
-                   that was played: 0 % is the same number of bytes.";
+    let caption = "For each recorded trace, one dot for the window alone, and one for the process that it was \
+    cut from if that was played. 0 % means the same number of bytes.";
     Some(Piece::figure(drawing, caption))
 }
 
@@ -158,9 +162,9 @@ fn curve(label: &str, number: usize, mut points: Vec<Point>) -> Curve {
 fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
     let mut table = Table::named(
         "pytorch",
-        "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: what ours \
-         reserves for the trace alone, once from an empty pool, and the most in use there. Process: the same for the \
-         process that is put together from the trace. In use counts blocks as they were handed out.",
+        "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: \
+         what our pool reserves for the trace alone, starting empty, and the most in use there. Process: the \
+         same for the process rebuilt from the trace. In use counts blocks as the pool handed them out.",
         &[
             ("workload", "Workload"),
             ("pytorch_bytes", "PyTorch"),

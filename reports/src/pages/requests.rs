@@ -11,7 +11,7 @@ use crate::figures::lines::{self, Curve, Join, Point};
 use crate::figures::strip::{self, Look, Strip};
 use crate::format::{count, nanoseconds, real, short_count};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::CallTime;
 use planlab_results::table::{Table, Value};
 
@@ -62,10 +62,10 @@ impl Measure {
 /// The page; `None` without times.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = vec![Piece::note(
-        "What a request and its free cost. Two questions are kept apart. Of whole propagations: the CPU time over the \
-         requests, where it is known, with the loop over them and with whatever is done with the memory; what the empty \
-         loop takes in the same run stands beside it. Of the calls alone: where they were timed, in batches, the \
-         times of requests and of frees. A figure has one of these measures for all, and the contenders of one machine.",
+        "What a request and its free cost, by two measures. Whole propagations: CPU time over the number of requests, \
+         including the loop over them and the work on the memory; the time of the empty loop in the same run stands \
+         beside it. Calls alone: the times of requests and of frees, timed in batches. Each chart has one measure and one \
+         machine.",
     )];
     for (place, cases) in Replays::by_place(site.replays.plain()) {
         let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
@@ -91,7 +91,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         pieces.push(Piece::Table(calls));
     }
     let title = "Cost of a request";
-    Some(Page::new("requests.html", title).named("Requests").with(pieces))
+    Some(Page::new("requests.html", title).named(Menu::Allocators, "What does a request cost?").with(pieces))
 }
 
 fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
@@ -121,11 +121,10 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
 fn whole(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "requests",
-        "Of whole propagations, over their requests: a request and its free, with the loop over them and with what is \
-         done with the memory. CPU: time on a core; it is what contenders are judged by on the host. Above the loop: less \
-         what the empty loop, whose memory is not touched, takes of the same workload in the same run; less than nothing \
-         is noise. Wall: of a whole propagation. Search steps: entries of free lists that were looked at in one \
-         propagation.",
+        "Time of a whole propagation over the number of its requests: a request and its free, with the loop over them and \
+         the work on the memory. CPU: time on a core; it decides on the host. Above the loop: the same less the time of \
+         the empty loop, which touches no memory, on the same workload in the same run; a value below 0 is noise. Wall: of \
+         a whole propagation. Search steps: entries of free lists that were looked at in one propagation.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -159,9 +158,9 @@ fn whole(site: &Site<'_>) -> Table {
 fn calls(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "requests-calls",
-        "Of calls that were timed apart from the work on the memory, in batches: the median, and what 99 of 100 batches \
-         stay below. Both: the medians of a request and of a free. Contenders whose calls take less than the clock are \
-         not here.",
+        "Calls that were timed apart from the work on the memory, in batches: the median, and the value that 99 of 100 \
+         batches stay below. Both: the medians of a request and of a free, added. Contenders whose calls are shorter than \
+         a tick of the clock are left out.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -242,10 +241,11 @@ fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
 fn bins(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "bins",
-        "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: looked at in a \
-         steady propagation, by our pool; the real one looks at the same. Real pool and plan's table: CuPy's own code \
-         and a look-up of planned addresses, both measured on a CPU in Python and Cython, not in this report. Ours: \
-         the same policy in Rust over simulated memory, by the scan and by the index that CuPy has since version 4.",
+        "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: those that our pool \
+         looks at in a steady propagation; the real pool looks at the same. For a request: rounded to whole bins. Real \
+         pool and plan's table: CuPy's own code and a look-up of planned addresses, measured on a CPU in Python and Cython, \
+         not in this report. Ours: the same policy in Rust on simulated memory, by the scan and by the index that CuPy \
+         has since version 4.",
         &[
             ("workload", "Workload"),
             ("requests", "Requests"),
@@ -267,7 +267,7 @@ fn bins(site: &Site<'_>) -> Table {
             Value::text(scan.workload),
             Value::Count(scan.requests),
             Value::Count(scan.bins),
-            Value::Number(real(scan.bins) / real(scan.requests.max(1))),
+            Value::Count(scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1)),
             Value::Nanoseconds(real(scan.real_ns)),
             for_bin(real(scan.real_ns)),
             time(scan.plan_ns.map(real)),

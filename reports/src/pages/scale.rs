@@ -6,55 +6,152 @@ use planlab_results::scale::{Curve, ScalePoint};
 use planlab_results::statistics::{PowerFit, median};
 use planlab_results::table::{Table, Value};
 
+use crate::data::compare;
 use crate::data::model::Model;
+use crate::data::nets::time_figures;
 use crate::figures::Drawing;
 use crate::figures::{Series, time};
 use crate::format::{nanoseconds, real, seconds};
 use crate::site::Site;
 use crate::site::markdown::files;
-use crate::site::page::{Page, Piece, Text};
+use crate::site::page::{Menu, Page, Piece, Text};
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
-    let curves = &site.model.curves;
-    let page = Page::new("scale.html", "Growth with the number of buffers").named("Scale");
+    let (model, baseline) = (site.model, site.options.baseline.as_str());
+    let question = "How does planning time grow?";
+    let curves = &model.curves;
+    let mut page = Page::new("scale.html", question).named(Menu::Planners, question);
     let (fits, points) = (fits(curves), points(curves));
+    page.pieces.extend(over_all(model).map(|(drawing, caption)| Piece::chapter(drawing, caption)));
+    let nets = time_figures(model, baseline).into_iter();
+    let nets = nets.map(|(_, (drawing, caption))| Piece::chapter(drawing, caption));
     if points.rows.is_empty() {
         let suite =
             "No planner ran on two sizes of one family. The suite for it is `scale`: `just bench-scale`.";
-        let mut page = page.with([Piece::note(Text::marked(suite))]);
+        let mut page = page.with([Piece::note(Text::marked(suite))]).with(nets);
         page.files = vec![fits, points];
         return Some(page);
     }
     let note = Text::marked(
-        "A family is what keys share that differ in size and seed alone. The same as Markdown: \
-         `planlab scale RESULTS -o DIR`.",
+        "The workloads of a family differ only in size and seed. An exponent of 1 means that twice the buffers take \
+         twice the time; at 2 they take four times as long. The same as Markdown: `planlab scale RESULTS -o DIR`.",
     );
     let families = curves.chunk_by(|a, b| a.family == b.family);
-    let figures = families.filter_map(|family| figure(site.model, family));
+    let figures = families.filter_map(|family| figure(model, family));
     let figures = figures.map(|(drawing, caption)| Piece::chapter(drawing, caption));
-    Some(
-        page.with([Piece::note(note), Piece::Table(fits)])
-            .with(figures)
-            .with([Piece::heading("All points"), Piece::Table(points)]),
-    )
+    let page = page.with([Piece::note(note)]).with(figures).with(nets);
+    let mut page = page.with([
+        Piece::heading("Exponents"),
+        Piece::Table(without_noise(&fits)),
+        Piece::note(files_of(&fits)),
+        Piece::heading("All points"),
+        Piece::Folded(format!("All {} points", points.rows.len()), points),
+    ]);
+    page.files = vec![fits];
+    Some(page)
+}
+
+/// Links to the files of a table that a page shows in part.
+fn files_of(table: &Table) -> Text {
+    let file = |end: &str| format!("tables/{}.{end}", table.name);
+    Text::from("With all digits: ").link("CSV", file("csv")).plain(" ").link("LaTeX", file("tex"))
+}
+
+/// The exponents for people: an interval from three points or fewer is noise, and is not shown.
+fn without_noise(fits: &Table) -> Table {
+    const FEW: u64 = 3;
+    let mut shown = Table { name: String::new(), ..fits.clone() };
+    let at = |key: &str| fits.columns.iter().position(|column| column.key == key);
+    for figure in ["time", "memory"] {
+        let ends = [at(&format!("{figure}_from")), at(&format!("{figure}_to"))];
+        let Some(points) = at(&format!("{figure}_points")) else { continue };
+        for row in &mut shown.rows {
+            if matches!(row[points], Value::Count(points) if points <= FEW) {
+                for end in ends.into_iter().flatten() {
+                    row[end] = Value::text("noise");
+                }
+            }
+        }
+    }
+    shown
+}
+
+/// The most series in a figure of times; more cannot be distinguished.
+const SERIES: usize = 12;
+
+/// Planning time against size over all workloads, of the planners that the summary compares: those on its front, then
+/// the best of each family.
+fn over_all(model: &Model) -> Option<(Drawing, String)> {
+    let compared = model.compared.as_ref()?;
+    let chosen = compared.chosen(SERIES);
+    let mut all: Vec<time::Timings> = chosen
+        .iter()
+        .enumerate()
+        .map(|(number, one)| (Series { label: one.label.clone(), number }, Vec::new()))
+        .collect();
+    for cell in model.cells.iter().filter(|cell| cell.target_bytes.is_none()) {
+        let Some(at) = chosen.iter().position(|one| one.planner == cell.planner_number) else { continue };
+        let Some(time) = cell.time_ns else { continue };
+        all[at].1.push(time::Timing {
+            workload: cell.workload.to_string(),
+            buffers: real(cell.buffers.max(1)),
+            nanoseconds: time.max(1.0),
+            is_cut: cell.is_cut(),
+        });
+    }
+    let drawing = time::plot("Planning time against size", &all)?;
+    let caption = format!(
+        "Median of the samples of cells that ran alone. The planners are those to which no other is both faster and \
+         closer, and the best variant of further families, {SERIES} at most. The lines are least-squares fits over \
+         workloads of 50 buffers and more; the legend gives their exponents."
+    );
+    Some((drawing, caption))
 }
 
 fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
-    let series = |(at, curve): (usize, &Curve)| {
-        let known = model.planner_of(&curve.label);
-        // A planner has the same look in the whole report if the report knows it by this name.
-        Series { label: curve.label.clone(), number: known.unwrap_or(at) }
-    };
-    let timings: Vec<time::Timings> = family
+    let shown = shown(model, family);
+    let series = |(number, curve): (usize, &&Curve)| Series { label: curve.label.clone(), number };
+    let timings: Vec<time::Timings> = shown
         .iter()
         .enumerate()
         .map(|numbered| (series(numbered), numbered.1.points.iter().filter_map(timing).collect()))
         .collect();
     let drawing = time::plot(&format!("Planning time against size: {}", family[0].family), &timings)?;
-    let caption = "Median of the samples of cells that ran alone; cells without an answer are no points. The lines \
-                   are least-squares fits, the legend gives their exponents; runs that their time limit cut are \
-                   drawn and not fitted.";
-    Some((drawing, caption.to_owned()))
+    let rest = family.len() - shown.len();
+    let rest = if rest == 0 { String::new() } else { format!(" {rest} further planners are in the table.") };
+    let caption = format!(
+        "Median of the samples of cells that ran alone; a cell without an answer is no point. The lines are \
+         least-squares fits, and the legend gives their exponents. A run that its time limit cut is drawn and not \
+         fitted.{rest}"
+    );
+    Some((drawing, caption))
+}
+
+/// The curves of a family that its figure shows: those of the planners on the summary's front, then one for each family
+/// of planners, the quickest on its largest size first.
+fn shown<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
+    let front: Vec<&str> =
+        model.compared.iter().flat_map(|compared| compared.front()).map(|one| one.label.as_str()).collect();
+    let largest = |curve: &Curve| {
+        let timed = curve.points.iter().filter_map(|point| Some((point.buffers, point.time_ns?)));
+        timed.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.total_cmp(&a.1)))
+    };
+    let mut order: Vec<&Curve> = family.iter().collect();
+    order.sort_by(|a, b| {
+        let rank = |curve: &Curve| (!front.contains(&curve.label.as_str()), largest(curve));
+        let ((a_rest, a), (b_rest, b)) = (rank(a), rank(b));
+        let ((a_size, a_time), (b_size, b_time)) = (a.unwrap_or_default(), b.unwrap_or_default());
+        a_rest.cmp(&b_rest).then(b_size.cmp(&a_size)).then(a_time.total_cmp(&b_time))
+    });
+    let mut shown: Vec<&Curve> = Vec::new();
+    for curve in order {
+        let is_there =
+            shown.iter().any(|other| compare::family(&other.label) == compare::family(&curve.label));
+        if shown.len() < SERIES && (!is_there || front.contains(&curve.label.as_str())) {
+            shown.push(curve);
+        }
+    }
+    shown
 }
 
 fn timing(point: &ScalePoint) -> Option<time::Timing> {
@@ -69,22 +166,22 @@ fn timing(point: &ScalePoint) -> Option<time::Timing> {
 fn fits(curves: &[Curve]) -> Table {
     let mut table = Table::named(
         "scale-fits",
-        "Exponents: the least-squares line through the logarithms of size and figure, with the 95 % interval of \
-         its slope. Time: over all sizes with an answer from runs that no time limit cut. Memory: the most that the \
-         process had resident above the least that a process of any planner had on the family's smallest size \
-         (about the program's own, which does not grow), over sizes of 10 000 buffers and more. Without answer, cut: \
-         sizes that are no points of the time, so that the exponent of a planner that ran out of time is of the \
-         smaller sizes alone.",
+        "Exponents: the slope of the least-squares line through the logarithms of size and figure, with its 95 % \
+         interval; from three points or fewer the interval is noise. Time: over all sizes with an answer from runs that no \
+         time limit cut. Memory: the peak resident memory of the process, less the least that a process of any planner had \
+         on the family's smallest size (about the program's own, which does not grow), over sizes of 10 000 buffers and \
+         more. Sizes without an answer, and sizes that the limit cut, are no points of the time: the exponent of a planner \
+         that ran out of time covers the smaller sizes alone.",
         &[
             ("family", "Family"),
             ("planner", "Planner"),
-            ("time_exponent", "Time"),
+            ("time_exponent", "Time grows as n^"),
             ("time_from", "from"),
             ("time_to", "to"),
             ("time_points", "Points"),
             ("without_answer", "Without answer"),
             ("cut", "Cut"),
-            ("memory_exponent", "Memory"),
+            ("memory_exponent", "Memory grows as n^"),
             ("memory_from", "from"),
             ("memory_to", "to"),
             ("memory_points", "Points"),
@@ -116,9 +213,9 @@ fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
 fn points(curves: &[Curve]) -> Table {
     let mut table = Table::named(
         "scale",
-        "Every planner on every size. A cell without an answer has its status, a time-out its limit; a plan of a run \
-         that its time limit cut says so. Seeds of the run are pooled: the median of all their samples, the most \
-         memory, the median of their heights; where one has no answer, there is neither time nor height.",
+        "Every planner on every size. A cell without an answer has its status, a time-out its limit; a run that its time \
+         limit cut says so. Seeds of the run are pooled: the median of all their samples, the most memory, the median of \
+         their heights; if one has no answer, there is neither time nor height.",
         &[
             ("family", "Family"),
             ("planner", "Planner"),

@@ -1,219 +1,156 @@
-//! The summary: what was run, which planner is best, and what failed.
+//! The front page: what was run, what to use, what was found, in pictures first and tables after.
 
-use std::collections::BTreeSet;
-
-use planlab_results::Status;
 use planlab_results::audit::Finding;
-use planlab_results::queries::{GAP_SHIFT, PlannerGaps, Profile};
-use planlab_results::statistics::shifted_geometric_mean;
-use planlab_results::table::{Table, Value};
+use planlab_results::{Status, keeps_plans};
 
-use super::boards::limits_of;
-use super::{nets, offload};
+use super::{boards, memory, run};
+use crate::data::compare::{Comparison, key};
+use crate::data::findings::{Grounds, findings, recommended};
 use crate::data::model::Model;
-use crate::data::{pools, tables};
-use crate::figures::{Drawing, Series, gap, profile, time};
-use crate::format::{count, real};
+use crate::data::net_memory::{self, Net};
+use crate::data::tables;
+use crate::figures::savings::Bar;
+use crate::figures::{pareto, profile, savings};
+use crate::format::{bytes, count, percent};
 use crate::site::Site;
-use crate::site::page::{Page, Piece, Text};
+use crate::site::page::{Menu, Page, Piece, Text};
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
-    let conditions = [
-        Piece::heading("What was run, and on what"),
-        Piece::text(limits(site.model)),
-        Piece::Table(tables::statuses(site.model)),
-        Piece::Table(tables::machines(&site.model.machines)),
-    ];
-    let page = Page::new("index.html", &site.options.title)
-        .named("Summary")
-        .with([Piece::text(summary(site.model))])
-        .with(pools::sentence(site.replays).map(Piece::text))
-        .with(schedules(site))
-        .with(damage(site))
-        .table_or(failures(site), || {
-            Piece::fine(
-                "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
-                 contradicts another.",
-            )
-        });
-    Some(page.with(leaders(site)).with(plots(site)).with(gaps_and_workloads(site)).with(conditions))
-}
-
-/// Failures of planners, allocators and schedulers.
-fn failures(site: &Site<'_>) -> Table {
-    let mut table = tables::failures(&site.model.failures, site.replays, site.findings);
-    for row in &site.schedules.failures {
-        table.push(vec![
-            Value::text(format!("{} on {}", row.scheduler, row.machine)),
-            Value::text(row.status.name()),
-            Value::Count(1),
-            Value::text(row.workload.as_str()),
-            Value::text(row.reason.as_str()),
-            Value::text(tables::exit(row.signal, row.exit_code)),
-            Value::text(tables::last_line(&row.stderr_tail)),
-        ]);
+    let sums = memory::sums(site);
+    let nets = memory::nets(site, &sums);
+    let mut page = Page::new("index.html", &site.options.title).named(Menu::Top, "Summary");
+    page.pieces.push(status(site));
+    page.pieces.extend(site.model.compared.as_ref().and_then(|compared| lead(site, compared)));
+    let panels = [found(site, &nets), gap_and_time(site.model), profiles(site.model), saved(&nets)];
+    let panels: Vec<Vec<Piece>> = panels.into_iter().filter(|panel| !panel.is_empty()).collect();
+    page.pieces.push(Piece::Panels(panels));
+    if let Some(compared) = &site.model.compared {
+        page.pieces.push(Piece::heading("Planners on the same workloads"));
+        page.pieces.push(Piece::text(boards::scope(compared)));
+        page.pieces.push(Piece::Table(boards::families(site, compared, "families")));
+        let all =
+            Text::from("Each suite has its own ranking: ").link("Which planner should I use?", "boards.html");
+        page.pieces.push(Piece::note(all));
     }
-    table
+    page.pieces.push(Piece::heading("Workloads"));
+    page.pieces.push(Piece::Table(tables::workloads(site.model, |number| site.page_of(number))));
+    Some(page)
 }
 
-/// The questions to schedulers, with a link to their page.
-fn schedules(site: &Site<'_>) -> Option<Piece> {
-    site.schedules.cases.first()?;
-    let text = Text::default().link("What if it does not fit?", "offload.html").plain(" ");
-    Some(Piece::text(text.plain(offload::asked(site.schedules))))
-}
-
-/// The damage found in the store and its contents.
-fn damage(site: &Site<'_>) -> Vec<Piece> {
-    let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
-    let refuted = of(Finding::is_refutation);
-    let missing = of(|finding| matches!(finding, Finding::MissingFile { .. }));
-    let mut pieces = vec![Piece::heading("Unexplained failures")];
+/// What was run, and whether anything failed.
+fn status(site: &Site<'_>) -> Piece {
+    let missing =
+        site.findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
+    let failures = run::failures(site).rows.len().saturating_sub(missing);
+    // Published records consist of rows alone.
+    let missing = if keeps_plans(site.store) { missing } else { 0 };
+    let mut text = Text::from(ran(site.model)).plain(" ");
     if missing > 0 {
-        pieces.push(Piece::alert(format!(
-            "The store is damaged: {missing} of the instances and plans that its rows name cannot be read. Their \
-             pictures are not here."
-        )));
+        text = text.strong(format!(
+            "{} cannot be read. ",
+            counted(missing, "instance or plan", "instances or plans")
+        ));
     }
-    if refuted > 0 {
-        pieces.push(Piece::alert(format!("{refuted} plans or bounds are false.")));
-    }
-    pieces
+    text = match failures {
+        0 => text.plain("Nothing failed: no crash, no false answer, no contradiction. "),
+        1 => text.strong("1 kind of failure needs an explanation. "),
+        kinds => text.strong(format!("{kinds} kinds of failure need an explanation. ")),
+    };
+    text = text.link("What happened in this run?", "run.html");
+    if failures + missing == 0 { Piece::fine(text) } else { Piece::alert(text) }
 }
 
-fn leaders(site: &Site<'_>) -> Vec<Piece> {
-    let model = site.model;
-    let boards =
-        Text::from("By suite, with what was compared: ").link("leaderboards", "boards.html").plain(".");
-    let mut pieces =
-        vec![Piece::heading("Leaderboard"), Piece::note(boards), Piece::Table(tables::leaderboard(model))];
-    pieces.extend(tables::pairs(model).map(Piece::Table));
-    if let Some(allocators) = pools::summary(model, site.replays) {
-        pieces.push(Piece::Subheading("Online allocators, beside the plans".to_owned()));
-        pieces.push(Piece::Table(allocators));
-    }
-    pieces
+fn counted(number: usize, one: &str, several: &str) -> String {
+    format!("{} {}", count(number as u64), if number == 1 { one } else { several })
 }
 
-fn plots(site: &Site<'_>) -> Vec<Piece> {
-    let mut pieces = vec![Piece::heading("Plots")];
-    pieces.extend(figures(site.model).into_iter().map(|(drawing, caption)| Piece::figure(drawing, caption)));
-    // Only nets whose own pool is known are compared with it here; their page has all nets.
-    let known = site.options.totals.iter().filter(|(_, total)| total.pool.is_some());
-    let routes: BTreeSet<&str> = known.filter_map(|(key, _)| key.split('/').next()).collect();
-    let nets = nets::figures(site).into_iter().filter(|(route, _)| routes.contains(route.as_str()));
-    pieces.extend(nets.map(|(_, (drawing, caption))| Piece::figure(drawing, caption)));
-    let more = Text::from("Memory and planning time of every net by batch: ")
-        .link("nets", "nets.html")
-        .plain(". Growth with the number of buffers: ")
-        .link("scale", "scale.html")
-        .plain(". What others published: ")
-        .link("claims", "claims.html")
-        .plain(".");
-    pieces.push(Piece::note(more));
-    pieces
-}
-
-fn gaps_and_workloads(site: &Site<'_>) -> [Piece; 5] {
-    let more = Text::from("By single workload: ")
-        .link("gaps", "gaps.html")
-        .plain(". Every row: ")
-        .link("all cells", "cells.html")
-        .plain(".");
-    [
-        Piece::heading("Gap by planner and workload"),
-        Piece::note(more),
-        Piece::Table(tables::gaps_by_group(site.model)),
-        Piece::heading("Workloads"),
-        Piece::Table(tables::workloads(site.model, |number| site.page_of(number))),
-    ]
-}
-
-fn summary(model: &Model) -> String {
+/// The numbers of rows, planners and workloads.
+fn ran(model: &Model) -> String {
     let counted = |keep: fn(Status) -> bool| -> u64 {
         model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
     };
     format!(
-        "{} rows of {} cells: {} planners on {} workloads{}. {} rows have an answer, {} of them proved optimal.",
-        count(model.rows()),
-        count(model.cells.len() as u64),
+        "{} planners on {} workloads gave {} rows; {} rows have an answer, and {} of these are proved optimal.",
         model.all.planners.len(),
-        model.workloads.len(),
-        suites(&model.suites),
+        count(model.workloads.len() as u64),
+        count(model.rows()),
         count(counted(Status::is_answer)),
         count(counted(|status| status == Status::Optimal)),
     )
 }
 
-fn suites(suites: &BTreeSet<String>) -> String {
-    let names: Vec<&str> = suites.iter().map(String::as_str).collect();
-    match names.len() {
-        0 => String::new(),
-        1 => format!(" (suite {})", names[0]),
-        _ => format!(" (suites {})", names.join(", ")),
-    }
-}
-
-fn limits(model: &Model) -> String {
-    let texts: Vec<String> = model.limits.iter().map(|&(wall, memory)| limits_of(wall, memory)).collect();
-    format!("Limits of a cell: {}.", texts.join("; "))
-}
-
-/// Time over size, the profile of heights, gap by planner.
-fn figures(model: &Model) -> Vec<(Drawing, String)> {
-    let drawings = [
-        (
-            gap::plot(&gaps(model)),
-            "A dot for each workload; the bar marks the median. The scale is linear near 0 and logarithmic \
-             far from it.",
-        ),
-        (
-            profile::plot(&profiles(model)),
-            "Dolan-Mor\u{e9} profile: the share of the workloads that a planner ran on, on which its height is within \
-             a factor of the lowest height that any planner had there. In brackets: the share on which it has \
-             the lowest. Of the planners that ran on at least half of the workloads that any ran on, the 14 best; \
-             those that hand memory over in place are left out.",
-        ),
-        (
-            time::plot("Planning time against size", &timings(model)),
-            "Median of the samples of cells that ran alone. The lines are least-squares fits over workloads of \
-             50 buffers and more; the legend gives their exponents.",
-        ),
-    ];
-    drawings.into_iter().filter_map(|(drawing, caption)| Some((drawing?, caption.to_owned()))).collect()
-}
-
-fn gaps(model: &Model) -> Vec<gap::Gaps> {
-    let of = |of: &PlannerGaps| gap::Gaps {
-        series: model.series(of.planner_number),
-        failures: of.cells - of.gaps.len(),
-        gaps: of.workloads.iter().cloned().zip(of.gaps.iter().map(|gap| gap.max(0.0))).collect(),
+/// The recommendation.
+fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
+    let (closest, quick) = recommended(compared)?;
+    let linked = |text: Text, label: &str| match site.model.planner_of(label) {
+        Some(planner) => text.link(key(label), site.page_of_planner(planner)),
+        None => text.code(key(label)),
     };
-    let mut all: Vec<gap::Gaps> = model.planner_gaps.iter().map(of).collect();
-    let mean = |row: &gap::Gaps| {
-        let values = row.gaps.iter().map(|(_, gap)| Some(*gap));
-        shifted_geometric_mean(values, GAP_SHIFT).mean.unwrap_or(f64::INFINITY)
-    };
-    all.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
-    all
-}
-
-/// Each planner's profile over its workloads, relative to the best plain planner on each.
-fn profiles(model: &Model) -> Vec<(Series, Profile)> {
-    model.profiles.iter().map(|profile| (model.series(profile.planner_number), profile.clone())).collect()
-}
-
-fn timings(model: &Model) -> Vec<time::Timings> {
-    let mut all: Vec<time::Timings> =
-        (0..model.all.planners.len()).map(|planner| (model.series(planner), Vec::new())).collect();
-    for cell in model.cells.iter().filter(|cell| cell.target_bytes.is_none()) {
-        let Some(time) = cell.time_ns else { continue };
-        all[cell.planner_number].1.push(time::Timing {
-            workload: cell.workload.to_string(),
-            buffers: real(cell.buffers.max(1)),
-            nanoseconds: time.max(1.0),
-            is_cut: cell.is_cut(),
-        });
+    let mut text = linked(Text::from("Use "), &closest);
+    if let Some(quick) = quick {
+        text = linked(text.plain("; "), &quick).plain(" where a millisecond counts");
     }
-    all
+    Some(Piece::lead(text.plain(".")))
+}
+
+fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Vec<Piece> {
+    let is_greedy = |planner: usize| site.known_planner(planner).is_some_and(|known| known.kind == "greedy");
+    let (model, replays, baseline) = (site.model, site.replays, site.options.baseline.as_str());
+    let said = findings(&Grounds { model, replays, nets, baseline, is_greedy: &is_greedy });
+    let items: Vec<Text> =
+        said.into_iter().map(|said| Text::default().strong(said.core).plain(said.rest)).collect();
+    if items.is_empty() { Vec::new() } else { vec![Piece::heading("Findings"), Piece::List(items)] }
+}
+
+fn gap_and_time(model: &Model) -> Vec<Piece> {
+    let Some(compared) = &model.compared else { return Vec::new() };
+    let front: Vec<usize> = compared.front().iter().map(|one| one.planner).collect();
+    let spots: Vec<pareto::Spot> = compared
+        .ranked
+        .iter()
+        .filter_map(|one| {
+            let (label, is_front) = (key(&one.label).to_owned(), front.contains(&one.planner));
+            Some(pareto::Spot { label, time_ns: one.time_ns?, gap: one.gap, is_front })
+        })
+        .collect();
+    let caption = format!(
+        "A dot for each planner over the same {} {}. No planner is both faster and closer than one with a name.",
+        compared.workloads.len(),
+        compared.scope
+    );
+    pareto::plot(&spots).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+}
+
+fn profiles(model: &Model) -> Vec<Piece> {
+    let Some(compared) = &model.compared else { return Vec::new() };
+    let best = compared.families().into_iter().map(|family| family.best);
+    let mut profiles = compared.profiles(best, |planner, workload| model.height(planner, workload));
+    profiles.iter_mut().for_each(|(label, _)| *label = key(label).to_owned());
+    let caption = "The share of the workloads on which a planner is within a factor of the lowest height. In brackets: \
+                   the share on which it has the lowest. One line for each family, by its best variant.";
+    profile::plot(&profiles).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+}
+
+/// The memory that plans save, by net.
+fn saved(nets: &[Net<'_>]) -> Vec<Piece> {
+    const MOST: usize = 14;
+    let savings = net_memory::savings(nets);
+    let bar = |net: &&Net<'_>| {
+        let share = net.reduction()?.max(0.0);
+        let (from, to) = (bytes(net.pool_total()?), bytes(net.planned_total()?));
+        let name = format!("{} b{} ({})", net.key.net, net.key.batch, net.key.route);
+        Some(Bar { name, share, text: format!("{}: {from} \u{2192} {to}", percent(share)) })
+    };
+    let bars: Vec<Bar> = savings.iter().take(MOST).filter_map(bar).collect();
+    let rest = savings.len().saturating_sub(MOST);
+    let rest =
+        if rest == 0 { String::new() } else { format!(" The {rest} nets that save least are not shown.") };
+    let caption = format!(
+        "What the framework's own pool holds, and what a plan needs, parameters included; each net at its largest \
+         batch.{rest}"
+    );
+    savings::plot("Memory saved by net", &bars)
+        .map(|drawing| Piece::figure(drawing, caption))
+        .into_iter()
+        .collect()
 }

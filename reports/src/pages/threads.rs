@@ -6,7 +6,7 @@ use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, nanoseconds, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::Work;
 use planlab_results::table::{Table, Value};
 
@@ -24,9 +24,9 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     }
     let mut pieces = vec![Piece::note(
         "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
-         allocators are shared. The latency is a thread's CPU time for a request and its free, of whole propagations, with \
-         the loop over them. Wall time is in the table: with more threads than cores it is that of waiting for a core. \
-         Each machine has figures of its own.",
+         allocators are shared. The latency is a thread's CPU time for a request and its free, measured over \
+         whole propagations, including the loop over the requests. The table has the wall time too; with more \
+         threads than cores it is mostly the wait for a core. Each machine has its own figures.",
     )];
     for (place, cases) in Replays::by_place(cases.iter().copied()) {
         pieces.extend(by_threads(&place, &cases));
@@ -35,7 +35,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.push(Piece::heading("All numbers of threads"));
     pieces.push(Piece::Table(table(site, &cases)));
     let title = "Latency of a request by threads and size";
-    Some(Page::new("threads.html", title).named("Threads").with(pieces))
+    Some(Page::new("threads.html", title).named(Menu::Allocators, "What do threads change?").with(pieces))
 }
 
 /// A figure over the number of threads for each workload that ran in several.
@@ -56,7 +56,8 @@ fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
     let title = format!("Latency by threads, {}: {workload}", place.name());
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
     let caption = format!(
-        "Time of a request and its free in one thread while so many do the same. What is done with the memory: {}.",
+        "Time of a request and its free in one thread while the given number of threads do the same. Work on the \
+         memory: {}.",
         place.meaning()
     );
     Some(Piece::figure(drawing, caption))
@@ -118,10 +119,11 @@ fn latency(curves: &[Curve]) -> Axis {
 fn table(site: &Site<'_>, cases: &[&Case]) -> Table {
     let mut table = Table::named(
         "threads",
-        "Latency: CPU time of a request and its free in one thread; above the loop: less what the empty loop takes of the \
-         same run in as many threads. p99 of requests: of calls that were timed apart. Propagation: until the last \
-         thread was done with it. CPU: of one thread for its propagation. Lock wait: time that a thread waited for \
-         locks for one request, where the contender says so. Requested and reserved: of all threads together.",
+        "Latency: CPU time of a request and its free in one thread; above the loop: less the time of the empty \
+         loop in the same run with as many threads. p99 of requests: of calls that were timed separately. \
+         Propagation: until the last thread finished it. CPU: of one thread for its propagation. Lock wait: time \
+         that a thread waited for locks for one request, if the contender reports it. Requested and reserved: \
+         all threads together.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),

@@ -12,16 +12,16 @@ use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
 use crate::format::nanoseconds;
 use crate::site::Site;
-use crate::site::page::{Page, Piece};
+use crate::site::page::{Menu, Page, Piece};
 use planlab_results::table::{Table, Value};
 
 /// The page; `None` without times.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = vec![Piece::note(
-        "Wall time of one propagation: all requests and frees of it, and what is done with the memory between them. \
-         Each place is a question of its own, and each machine has figures of its own; simulated memory has no cost, so \
-         that its times are those of the allocators' bookkeeping alone. The time of making a plan is no part of these \
-         times, save where profile-guided plans between propagations.",
+        "Wall time of one propagation: all its requests and frees, and the work on the memory between them. Each \
+         device and machine has its own figures. Simulated memory costs nothing, so its times are those of the \
+         allocators' bookkeeping alone. The time to make a plan is not included, except for profile-guided, \
+         which plans between propagations.",
     )];
     for (place, cases) in Replays::by_place(site.replays.plain()) {
         pieces.extend(figures(&place, &cases));
@@ -34,7 +34,11 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.push(Piece::heading("All times"));
     pieces.push(Piece::Table(table));
     let title = "Time of a propagation by net, batch and allocator";
-    Some(Page::new("time.html", title).named("Time").with(pieces))
+    Some(
+        Page::new("time.html", title)
+            .named(Menu::Allocators, "How long does a propagation take?")
+            .with(pieces),
+    )
 }
 
 /// A dot of a figure.
@@ -67,8 +71,9 @@ fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
             nets.into_iter().map(|(key, at)| (key, workloads[at])).collect();
         let title = format!("Time of a propagation, {}: {title}", place.name());
         let caption = format!(
-            "A dot for each contender: its median wall time. The line is its 95 % interval, over processes where there \
-             are three, else over samples; none where there are fewer than 20. What is done with the memory: {}. The \
+            "A dot for each contender: its median wall time. The line is its 95 % interval: over processes if \
+             there are three, otherwise over samples; with fewer than 20 samples there is no interval. Work on \
+             the memory: {}. The \
              axis is logarithmic.",
             place.meaning()
         );
@@ -130,10 +135,11 @@ fn shown(time: &Measured) -> String {
 fn table(site: &Site<'_>) -> Table {
     let mut table = Table::named(
         "times",
-        "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval, over processes \
-         where there are three, else over samples, none of fewer than 20 samples; the first propagation from an empty \
-         pool does not count, so that what was played once, as whole processes are, has no time. Enqueued: the host's \
-         time until all of it was enqueued on the device; busy: from the first to the last of the device's work.",
+        "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval: over \
+         processes if there are three, otherwise over samples, and none from fewer than 20 samples. The first \
+         propagation from an empty pool does not count, so workloads that were played once, such as whole \
+         processes, have no time. Enqueued: the host's time until all work was enqueued on the device; busy: \
+         from the start to the end of the device's work.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),

@@ -6,7 +6,7 @@ use crate::data::model::Model;
 use crate::data::{pools, tables};
 use crate::format::{bytes, count};
 use crate::site::page::{Page, Picture, Piece, Text};
-use crate::site::{Mapped, Site, Stored};
+use crate::site::{Mapped, Maps, Site, Stored};
 
 pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
     let (model, files) = (site.model, site.files_of(workload));
@@ -16,18 +16,25 @@ pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
         let found = maps.find(|map| std::ptr::eq(&raw const model.cells[map.cell], wanted));
         found.map(|map| map.page.clone())
     };
-    let mut pieces = vec![
-        Piece::facts(numbers(model, workload, stored)),
-        Piece::Table(tables::cells_of(model, workload, &files, page_of)),
-    ];
-    if let Some(allocators) = pools::of_workload(model, workload, site.replays, &files) {
-        pieces.extend([Piece::heading("Online allocators"), Piece::Table(allocators)]);
-    }
-    pieces.extend(maps(site, workload));
+    let mut pieces = maps(site, workload);
     let missing =
         || vec![Piece::note("The store does not hold this instance, so there are no pictures of it.")];
     pieces.extend(stored.map_or_else(missing, pictures));
-    pieces.push(Piece::note(Text::marked("Maps of any other plan: `planlab show TRACE PLAN -o FILE.html`")));
+    pieces.extend([
+        Piece::heading("Figures"),
+        Piece::facts(numbers(model, workload, stored)),
+        Piece::heading("Results"),
+        Piece::note(Text::marked(
+            "*optimal*: the run itself proved that no plan is lower. *feasible*: the run has a valid plan and no such \
+             proof. A feasible plan can be as low as an optimal one: then its gap to the best bound of all runs is 0.",
+        )),
+        Piece::Table(tables::cells_of(model, workload, &files, page_of)),
+    ]);
+    if let Some(allocators) = pools::of_workload(model, workload, site.replays, &files) {
+        pieces.extend([Piece::heading("Online allocators"), Piece::Table(allocators)]);
+    }
+    pieces
+        .push(Piece::note(Text::marked("Any plans side by side: `planlab show TRACE PLAN... -o FILE.html`")));
     Page::new(site.page_of(workload), &model.workloads[workload].key).with(pieces)
 }
 
@@ -35,20 +42,27 @@ pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
 fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
     let (model, mapped, baseline) = (site.model, site.mapped(workload), &site.options.baseline);
     let Some(best) = mapped.first() else { return Vec::new() };
-    let mut pieces = vec![
-        Piece::heading("Placement maps"),
-        Piece::note(
-            "Time across, address up, colour by category; all on one axis. The dashed lines mark the first step of the \
-             highest load and the load itself; buffers in use at that step have a dark edge, those that reach the \
-             plan's height a red one.",
-        ),
-    ];
+    let mut pieces = vec![Piece::heading("Placement maps")];
     if same_plan(model, workload, best, baseline) {
         pieces.push(Piece::note(format!("The plan of {baseline} is the first one.")));
     }
     let label = |map: &Mapped| caption(model, &model.cells[map.cell]);
-    let pictures = mapped.iter().map(|map| Picture::file(&map.placement, map.size, label(map)));
-    pieces.push(Piece::Pictures(pictures.collect()));
+    let viewer = site.instances[workload].as_ref().and_then(|stored| stored.viewer.clone());
+    if let Some(viewer) = viewer {
+        pieces.push(Piece::Viewer(viewer));
+        return pieces;
+    }
+    pieces.push(Piece::note(format!(
+        "Time across, address up, {}; on one axis, except for plans more than half higher than the best. The dashed lines \
+         mark the first step of the highest load and the load itself. Buffers in use at that step have a dark edge, those that \
+         reach the plan's height a red one.",
+        best.colours
+    )));
+    let picture = |map: &Mapped| match &map.maps {
+        Maps::Pictures { placement, size, .. } => Some(Picture::file(placement, *size, label(map))),
+        Maps::Viewer(_) => None,
+    };
+    pieces.push(Piece::Pictures(mapped.iter().filter_map(picture).collect()));
     pieces
 }
 

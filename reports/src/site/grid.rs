@@ -22,6 +22,8 @@ pub(crate) struct Grid {
     pub(crate) kinds: Vec<&'static str>,
     /// Columns with a list of choices, each with the text for no choice.
     pub(crate) choosers: Vec<(&'static str, &'static str)>,
+    /// The columns in the order of the page, by their index; the file keeps the table's order.
+    pub(crate) order: Vec<usize>,
     /// The pages of the words of the first column.
     pub(crate) pages: Vec<String>,
 }
@@ -42,20 +44,25 @@ impl Grid {
     }
 
     fn data<'w>(&self, words: &'w [Vec<String>]) -> String {
-        let columns = || self.table.columns.iter();
-        let titles: Vec<Json> = columns()
-            .zip(&self.kinds)
-            .map(|(column, kind)| json!({ "key": column.key, "title": column.title, "kind": kind }))
+        let title = |&at: &usize| {
+            let column = &self.table.columns[at];
+            json!({ "key": column.key, "title": column.title, "kind": self.kinds[at] })
+        };
+        let titles: Vec<Json> = self.order.iter().map(title).collect();
+        let named: serde_json::Map<String, Json> = self
+            .table
+            .columns
+            .iter()
+            .zip(words)
+            .map(|(column, words)| (column.key.clone(), json!(words)))
             .collect();
-        let named: serde_json::Map<String, Json> =
-            columns().zip(words).map(|(column, words)| (column.key.clone(), json!(words))).collect();
         let number = |words: &'w Vec<String>| words.iter().map(String::as_str).zip(0..).collect();
         let numbers: Vec<FxHashMap<&str, usize>> = words.iter().map(number).collect();
         let rows: Vec<Vec<Json>> = self
             .table
             .rows
             .iter()
-            .map(|row| row.iter().zip(&numbers).map(|(value, words)| encoded(value, words)).collect())
+            .map(|row| self.order.iter().map(|&at| encoded(&row[at], &numbers[at])).collect())
             .collect();
         let data = json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages });
         // Text in the data must not end the script.
@@ -71,7 +78,7 @@ pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
         let column = grid.table.columns.iter().position(|column| column.key == key);
         column.map_or(&[][..], |column| &words[column])
     };
-    let columns = || grid.table.columns.iter().zip(&grid.kinds);
+    let columns = || grid.order.iter().map(|&at| (&grid.table.columns[at], &grid.kinds[at]));
     html! {
         noscript { p.alert { "This table needs JavaScript; the CSV file holds the same rows." } }
         div.filters {

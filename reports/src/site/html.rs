@@ -1,11 +1,10 @@
 //! Writes a page as HTML.
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
 
-use super::page::{Figure, Head, Page, Picture, Piece, Source, Span, Style, Text};
-use super::{grid, timeline};
+use super::page::{Entry, Figure, Head, Menu, Page, Picture, Piece, Source, Span, Style, Text};
+use super::{grid, timeline, viewer};
 use crate::ReportError;
 use crate::format::count;
 
@@ -19,51 +18,80 @@ pub(crate) struct Frame {
     pub(crate) command: String,
     /// A description of its records.
     pub(crate) records: String,
-    /// File and name of every page in the navigation.
-    pub(crate) links: Vec<(String, &'static str)>,
+    /// File and place of every page in the navigation.
+    pub(crate) links: Vec<(String, Entry)>,
 }
 
 /// A page of a report.
 pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
     let root = "../".repeat(page.file.matches('/').count());
+    let script =
+        page.has_viewer().then(|| html! { script src=(format!("{root}{}", viewer::SCRIPT_FILE)) {} });
     Ok(document(
-        &page.title,
+        page,
         &html! {
             header {
                 strong { "planlab" }
-                @for (target, name) in &frame.links { a href=(format!("{root}{target}")) { (name) } }
+                (navigation(page, frame, &root))
             }
             main { (body(page, &root)?) }
             footer {
                 "Made by " code { (frame.command) } " from " (frame.records) "."
             }
+            (script.unwrap_or_default())
         },
     ))
 }
 
+/// The questions, by menu. Of several menus only one is open; a menu of one page is a link.
+fn navigation(page: &Page, frame: &Frame, root: &str) -> Markup {
+    let mut links: Vec<&(String, Entry)> = frame.links.iter().collect();
+    links.sort_by_key(|(_, entry)| entry.menu);
+    let link = |(file, entry): &(String, Entry)| {
+        let current = (*file == page.file).then_some("page");
+        html! { a href=(format!("{root}{file}")) aria-current=[current] { (entry.question) } }
+    };
+    html! {
+        nav aria-label="Questions" {
+            @for menu in links.chunk_by(|a, b| a.1.menu == b.1.menu) {
+                @if menu[0].1.menu == Menu::Top || menu.len() == 1 {
+                    @for entry in menu { (link(entry)) }
+                } @else {
+                    details name="menu" {
+                        summary { (menu[0].1.menu.name()) }
+                        div { @for entry in menu { (link(entry)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A standalone page, as a single file.
 pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportError> {
+    let script = page.has_viewer().then(|| html! { script { (PreEscaped(viewer::SCRIPT)) } });
     Ok(document(
-        &page.title,
+        page,
         &html! {
             main { (body(page, "")?) }
             footer { "Made by " code { (command) } "." }
+            (script.unwrap_or_default())
         },
     ))
 }
 
 /// A document with its style and scripts.
-fn document(title: &str, body: &Markup) -> String {
+fn document(page: &Page, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
+                title { (page.title) }
                 // An empty icon prevents browsers from requesting one.
                 link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) @if page.has_viewer() { (PreEscaped(viewer::STYLE)) } }
             }
             body {
                 (body)
@@ -89,26 +117,34 @@ fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
         Piece::Heading(title) => html! { h2 { (title) } },
         Piece::Subheading(title) => html! { h3 { (title) } },
         Piece::Text(style, words) => paragraph(*style, &text(words, root)),
+        Piece::List(items) => html! { ul.findings { @for item in items { li { (text(item, root)) } } } },
+        Piece::Panels(parts) => {
+            let parts: Vec<Markup> = parts.iter().map(|part| panel(part, root)).collect::<Result<_, _>>()?;
+            html! { div.panels { @for part in parts { (part) } } }
+        }
         Piece::Facts(facts) => html! {
             dl.facts { @for (name, value) in facts { dt { (name) } dd { (value) } } }
         },
         Piece::Table(table) => shown(table, root),
         Piece::Folded(name, table) => html! { details { summary { (name) } (shown(table, root)) } },
         Piece::Figure(part) => figure(part)?,
-        Piece::Picture(part) => picture(part, root)?,
-        Piece::Pictures(parts) => {
-            let parts: Vec<Markup> =
-                parts.iter().map(|part| picture(part, root)).collect::<Result<_, _>>()?;
-            html! { div.pair { @for part in parts { (part) } } }
-        }
+        Piece::Picture(part) => picture(part, root),
+        Piece::Pictures(parts) => html! { div.pair { @for part in parts { (picture(part, root)) } } },
         Piece::Grid(grid) => grid::html(grid, root),
         Piece::Timeline(part) => timeline::html(part),
+        Piece::Viewer(part) => viewer::html(part),
         Piece::Verbatim(text) => html! { pre { (text) } },
     })
 }
 
+fn panel(pieces: &[Piece], root: &str) -> Result<Markup, ReportError> {
+    let parts: Vec<Markup> = pieces.iter().map(|part| piece(part, root)).collect::<Result<_, _>>()?;
+    Ok(html! { section { @for part in parts { (part) } } })
+}
+
 fn paragraph(style: Style, text: &Markup) -> Markup {
     match style {
+        Style::Lead => html! { p.lead { (text) } },
         Style::Plain => html! { p { (text) } },
         Style::Note => html! { p.note { (text) } },
         Style::Fine => html! { p.fine { (text) } },
@@ -130,6 +166,9 @@ fn text(text: &Text, root: &str) -> Markup {
     }
 }
 
+/// A plot of at most this width in pixels fits half a page; its letters stay readable there.
+const SMALL: u32 = 700;
+
 fn figure(figure: &Figure) -> Result<Markup, ReportError> {
     let (title, svg) = (figure.drawing.title(), figure.drawing.to_inline_svg()?);
     Ok(html! {
@@ -138,13 +177,13 @@ fn figure(figure: &Figure) -> Result<Markup, ReportError> {
             Head::Heading => h2 { (title) },
             Head::Subheading => h3 { (title) },
         }
-        figure { div.plot { (PreEscaped(svg)) } figcaption { (figure.caption) } }
+        figure { div.plot.small[figure.drawing.size().0 <= SMALL] tabindex="0" { (PreEscaped(svg)) } figcaption { (figure.caption) } }
     })
 }
 
-fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
+fn picture(picture: &Picture, root: &str) -> Markup {
     let caption = &picture.caption;
-    Ok(match &picture.source {
+    match &picture.source {
         Source::File(name, (width, height)) => {
             let target = format!("{root}{name}");
             html! {
@@ -165,25 +204,17 @@ fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
                 }
             }
         }
-        Source::Inside(drawing) => {
-            let data = BASE64_STANDARD.encode(drawing.to_png()?);
-            let (width, height) = drawing.size();
-            html! {
-                figure.map {
-                    img src=(PreEscaped(format!("data:image/png;base64,{data}"))) width=(width) height=(height)
-                        alt=(drawing.title());
-                    figcaption { (caption) }
-                }
-            }
-        }
-    })
+    }
 }
+
+/// A table of more rows scrolls in a frame of its own, so that its titles stay in view.
+const HIGH: usize = 30;
 
 /// A table, with links to its files if it has any.
 fn shown(table: &Table, root: &str) -> Markup {
     html! {
         figure.table {
-            div.scroll {
+            div.scroll.high[table.rows.len() > HIGH] tabindex="0" {
                 table.sortable.turned[table.turned] {
                     thead { tr { @for (at, column) in table.columns.iter().enumerate() { th.number[table.is_number(at)] scope="col" { span { (column.title) } } } } }
                     tbody { @for row in &table.rows { tr { @for value in row { (cell(value, root)) } } } }
@@ -205,12 +236,15 @@ fn files(table: &Table, root: &str) -> Markup {
     }
 }
 
+/// Longer texts need a wide column, and their links may break.
+const LONG: usize = 44;
+
 fn cell(value: &Value, root: &str) -> Markup {
     let raw = value.raw();
     html! {
         @match value {
-            Value::Text(text) => td { (text) },
-            Value::Link(text, target) => td { a href=(format!("{root}{target}")) { (text) } },
+            Value::Text(text) => td.long[text.chars().count() > LONG] { (text) },
+            Value::Link(text, target) => td.long[text.chars().count() > LONG] { a href=(format!("{root}{target}")) { (text) } },
             Value::Heat(share, remark) => {
                 td.number.heat data-v=(raw) title=(remark) style=(format!("--h:{:.0}%", warmth(*share))) {
                     (value.shown())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_dsa::{Bytes, Digest, Instance, Labels};
+use planlab_dsa::{Bytes, Digest, Instance, Labels, VerifiedPlan};
 use planlab_files::NewFolder;
 use planlab_results::{Record, load_instance, load_plan};
 
@@ -11,8 +11,14 @@ use super::names::slug;
 use crate::ReportError;
 use crate::data::chosen::choose;
 use crate::figures::{
-    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
+    size_distribution_plot,
 };
+use crate::site::page::Piece;
+use crate::site::viewer::{CallStacks, Panel, Scene, ViewerPart, why};
+
+/// Larger instances have pictures instead of viewers, whose pages would take megabytes each.
+const VIEWED: usize = 20_000;
 
 /// An instance of the store.
 pub(crate) struct Stored {
@@ -25,6 +31,8 @@ pub(crate) struct Stored {
     pub(crate) load_curve: Drawing,
     pub(crate) sizes: Drawing,
     pub(crate) mapped: Vec<Mapped>,
+    /// All mapped plans on the same axes, unless there are pictures instead.
+    pub(crate) viewer: Option<ViewerPart>,
 }
 
 /// A plan with maps; file names are relative to the report's folder.
@@ -36,11 +44,31 @@ pub(crate) struct Mapped {
     pub(crate) row: Record,
     /// The cell's page.
     pub(crate) page: String,
-    pub(crate) placement: String,
-    /// The fragmentation map.
-    pub(crate) free: String,
-    /// The pictures' size in pixels.
-    pub(crate) size: (u32, u32),
+    pub(crate) maps: Maps,
+    /// Why the plan is not lower.
+    pub(crate) why: Vec<Piece>,
+    /// What the colours of pictures mean: `colour by category`.
+    pub(crate) colours: &'static str,
+}
+
+impl Mapped {
+    /// What the placement map shows.
+    pub(crate) fn caption(&self) -> String {
+        format!("Placement: time across, address up, {}.", self.colours)
+    }
+}
+
+/// How a plan is shown.
+#[derive(Clone, Debug)]
+pub(crate) enum Maps {
+    Viewer(ViewerPart),
+    Pictures {
+        placement: String,
+        /// The fragmentation map.
+        free: String,
+        /// In pixels.
+        size: (u32, u32),
+    },
 }
 
 /// The first rows of cells, by cell.
@@ -70,6 +98,9 @@ fn stored(
         return Ok(None);
     };
     let best = model.best_cell(workload).and_then(|cell| cell.height);
+    let (mapped, panels) = maps(site, folder, workload, (&instance, &labels), chosen)?;
+    let is_viewed = !panels.is_empty() && instance.len() <= VIEWED;
+    let viewer = is_viewed.then(|| ViewerPart::new(&scene(&instance, &labels, panels), CAPTION));
     Ok(Some(Stored {
         steps: instance.horizon().get(),
         total: instance.total().get(),
@@ -77,20 +108,31 @@ fn stored(
         arenas: instance.arenas().len(),
         load_curve: load_curve_plot(&instance, best.map(Bytes::new)),
         sizes: size_distribution_plot(&instance),
-        mapped: maps(site, folder, workload, (&instance, &labels), chosen)?,
+        mapped,
+        viewer,
     }))
 }
 
+const CAPTION: &str = "Time across, address up, on the same axes; above, the bytes in use at each step.";
+
+fn scene<'a>(instance: &'a Instance, labels: &'a Labels, panels: Vec<Panel>) -> Scene<'a> {
+    Scene { instance, labels, panels, stacks: CallStacks::default(), bound: None }
+}
+
+/// The chosen plans that can be read, and how the viewer shows them.
 fn maps(
     site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
     (instance, labels): (&Instance, &Labels),
     (chosen, records): (&[usize], &Records),
-) -> Result<Vec<Mapped>, ReportError> {
+) -> Result<(Vec<Mapped>, Vec<Panel>), ReportError> {
     let model = site.model;
-    let top = chosen.iter().filter_map(|&cell| model.cells[cell].height).max().unwrap_or(0);
-    let mut mapped: Vec<Mapped> = Vec::new();
+    let heights = || chosen.iter().filter_map(|&cell| model.cells[cell].height);
+    // One axis for all, but not so high for a bad plan that the good ones cannot be seen.
+    let least = heights().min().unwrap_or(0);
+    let top = heights().filter(|&height| height <= least.saturating_add(least / 2)).max().unwrap_or(0);
+    let (mut mapped, mut panels): (Vec<Mapped>, Vec<Panel>) = (Vec::new(), Vec::new());
     for &number in chosen {
         let cell = &model.cells[number];
         let digest = cell.plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
@@ -99,30 +141,41 @@ fn maps(
         // A stored plan is only a claim; the audit reports missing or false ones.
         let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
-        let label = slug(&model.planner(cell).label);
-        let again = match mapped
-            .iter()
-            .filter(|map| model.cells[map.cell].planner_number == cell.planner_number)
-            .count()
-        {
+        let label = &model.planner(cell).label;
+        let is_same = |map: &&Mapped| model.cells[map.cell].planner_number == cell.planner_number;
+        let again = match mapped.iter().filter(is_same).count() {
             0 => String::new(),
             before => format!("-{}", before + 1),
         };
-        let name = format!("{}--{label}{again}", site.slugs[workload]);
-        let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
-        let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
-        let drawing = placement_map(instance, labels, Some(&plan), &options);
-        let map = Mapped {
-            cell: number,
-            row: row.clone(),
-            page: format!("cells/{name}.html"),
-            placement: format!("maps/{name}.png"),
-            free: format!("maps/{name}-free.png"),
-            size: drawing.size(),
+        let name = format!("{}--{}{again}", site.slugs[workload], slug(label));
+        let panel = Panel::plan(label, instance, &plan);
+        let alone = Scene { bound: Some(cell.best_bound), ..scene(instance, labels, vec![panel]) };
+        let why = why(&alone);
+        let maps = if instance.len() <= VIEWED {
+            Maps::Viewer(ViewerPart::new(&alone, CAPTION))
+        } else {
+            let title = format!("{label} on {}", model.workloads[workload].key);
+            let top = top.max(cell.height.unwrap_or(0));
+            let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
+            pictures(folder, &name, (instance, labels), &plan, &options)?
         };
-        folder.put(&map.placement, &drawing.to_png()?)?;
-        folder.put(&map.free, &fragmentation_map(instance, &plan, &options).to_png()?)?;
-        mapped.push(map);
+        panels.extend(alone.panels);
+        let (page, colours) = (format!("cells/{name}.html"), map_colours(instance, labels));
+        mapped.push(Mapped { cell: number, row: row.clone(), page, maps, why, colours });
     }
-    Ok(mapped)
+    Ok((mapped, panels))
+}
+
+fn pictures(
+    folder: &mut NewFolder,
+    name: &str,
+    (instance, labels): (&Instance, &Labels),
+    plan: &VerifiedPlan<'_>,
+    options: &MapOptions,
+) -> Result<Maps, ReportError> {
+    let (placement, free) = (format!("maps/{name}.png"), format!("maps/{name}-free.png"));
+    let drawing = placement_map(instance, labels, Some(plan), options);
+    folder.put(&placement, &drawing.to_png()?)?;
+    folder.put(&free, &fragmentation_map(instance, plan, options).to_png()?)?;
+    Ok(Maps::Pictures { placement, free, size: drawing.size() })
 }

@@ -22,11 +22,17 @@ fn piece(piece: &Piece) -> Option<String> {
         Piece::Heading(title) => format!("## {title}"),
         Piece::Subheading(title) => format!("### {title}"),
         Piece::Text(_, words) => text(words),
+        Piece::List(items) => items.iter().map(|item| format!("- {}\n", text(item))).collect(),
+        Piece::Panels(panels) => {
+            panels.iter().flatten().filter_map(self::piece).collect::<Vec<_>>().join("\n\n")
+        }
         Piece::Facts(facts) => facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect(),
         Piece::Table(table) | Piece::Folded(_, table) => table.to_markdown(),
         Piece::Grid(grid) => grid.table.to_markdown(),
         Piece::Verbatim(text) => format!("```\n{}\n```", text.trim_end_matches('\n')),
-        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) | Piece::Timeline(_) => return None,
+        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) | Piece::Timeline(_) | Piece::Viewer(_) => {
+            return None;
+        }
     })
 }
 

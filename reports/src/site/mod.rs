@@ -9,6 +9,7 @@ mod names;
 mod options;
 pub(crate) mod page;
 pub(crate) mod timeline;
+pub(crate) mod viewer;
 mod writer;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use std::path::Path;
 use planlab_results::audit::Finding;
 use planlab_results::table::Value;
 
+use crate::data::compare::key;
 use crate::data::frameworks::Frameworks;
 use crate::data::model::Model;
 use crate::data::replays::Replays;
@@ -23,9 +25,9 @@ use crate::data::schedules::Schedules;
 
 pub(crate) use drawn::{Drawn, draw_nets};
 pub(crate) use html::{Frame, page_alone};
-pub(crate) use instances::{Mapped, Stored, draw};
+pub(crate) use instances::{Mapped, Maps, Stored, draw};
 pub(crate) use names::{slug, unique};
-pub use options::{KnownNets, ReportOptions};
+pub use options::{KnownNets, KnownPlanner, ReportOptions};
 pub(crate) use writer::Writer;
 
 /// The data that pages are made from.
@@ -41,6 +43,8 @@ pub(crate) struct Site<'r> {
     pub(crate) findings: &'r [Finding],
     /// The short names of the model's workloads.
     pub(crate) slugs: &'r [String],
+    /// The short names of the model's planners.
+    pub(crate) planner_slugs: &'r [String],
     /// The instances of the model's workloads, if the store has them; filled once they are drawn.
     pub(crate) instances: Vec<Option<Stored>>,
     /// The drawings of nets.
@@ -64,6 +68,22 @@ impl Site<'_> {
             Some(at) => Value::Link(workload.to_owned(), self.page_of(at)),
             None => Value::text(workload),
         }
+    }
+
+    /// The page of one of the model's planners.
+    pub(crate) fn page_of_planner(&self, planner: usize) -> String {
+        format!("planners/{}.html", self.planner_slugs[planner])
+    }
+
+    /// A planner with its mark and a link to its page.
+    pub(crate) fn link_planner(&self, planner: usize) -> Value {
+        Value::Link(self.model.marked(planner), self.page_of_planner(planner))
+    }
+
+    /// What is known of one of the model's planners.
+    pub(crate) fn known_planner(&self, planner: usize) -> Option<&KnownPlanner> {
+        let label = &self.model.all.planners[planner].label;
+        self.options.planners.get(key(label))
     }
 
     /// The plans of a workload with maps.

@@ -1,5 +1,7 @@
 //! The options of a report.
 
+use std::collections::BTreeMap;
+
 use crate::data::nets::PoolTotals;
 
 /// The parts of a report that do not come from the records.
@@ -14,10 +16,13 @@ pub struct ReportOptions {
     pub totals: PoolTotals,
     /// Facts about nets, by their key.
     pub nets: KnownNets,
+    /// Facts about planners, by their key.
+    pub planners: BTreeMap<String, KnownPlanner>,
     /// The planner whose plans get maps besides the best ones, and whose times are shown by net.
     pub baseline: String,
-    /// The most plans that get maps and a page: first the best and the baseline's plan of each workload, then, for
-    /// workloads of up to 2,000 buffers, one plan for each of the three lowest heights.
+    /// The most plans that get maps and a page: first the best and the baseline's plan of each workload. Then, on
+    /// workloads of up to 2,000 buffers, the worst plan of each planner, and one plan for each of the three lowest
+    /// heights of a workload.
     pub maps: usize,
 }
 
@@ -28,10 +33,26 @@ impl Default for ReportOptions {
             command: "planlab report".to_owned(),
             totals: PoolTotals::new(),
             nets: KnownNets::default(),
+            planners: BTreeMap::new(),
             baseline: "best-fit".to_owned(),
             maps: 800,
         }
     }
+}
+
+/// Facts about a planner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownPlanner {
+    /// What it does, in one line.
+    pub summary: String,
+    /// The kind of planner: `greedy`, `exact`, ...
+    pub kind: String,
+    /// How good its plans are.
+    pub guarantee: String,
+    /// Its running time in the number n of buffers.
+    pub complexity: String,
+    /// Where it was published.
+    pub reference: String,
 }
 
 /// Facts about a net, by the key of its workload, for example `model/alexnet/train/b32`.

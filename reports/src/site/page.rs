@@ -4,14 +4,15 @@ use planlab_results::table::Table;
 
 use super::grid::Grid;
 use super::timeline::TimelinePart;
+use super::viewer::ViewerPart;
 use crate::figures::Drawing;
 
 /// A page. File names are relative to the report's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) file: String,
-    /// The name in the navigation; a page without a name is only reached from other pages.
-    pub(crate) name: Option<&'static str>,
+    /// The place in the navigation; a page without one is only reached from other pages.
+    pub(crate) name: Option<Entry>,
     pub(crate) title: String,
     /// The title on the page itself.
     pub(crate) heading: Text,
@@ -20,12 +21,45 @@ pub(crate) struct Page {
     pub(crate) files: Vec<Table>,
 }
 
+/// A menu of the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Menu {
+    /// Beside the menus, not in one.
+    Top,
+    Planners,
+    Memory,
+    Allocators,
+    Run,
+}
+
+impl Menu {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Top => "",
+            Self::Planners => "Planners",
+            Self::Memory => "Memory",
+            Self::Allocators => "Allocators",
+            Self::Run => "This run",
+        }
+    }
+}
+
+/// A page's place in the navigation: the question that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) menu: Menu,
+    pub(crate) question: &'static str,
+}
+
 /// A part of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Heading(String),
     Subheading(String),
     Text(Style, Text),
+    List(Vec<Text>),
+    /// Groups of pieces, two beside each other if there is room.
+    Panels(Vec<Vec<Self>>),
     /// Names and values.
     Facts(Vec<(String, String)>),
     /// A table; it has files unless it has no name.
@@ -38,6 +72,8 @@ pub(crate) enum Piece {
     Pictures(Vec<Picture>),
     Grid(Grid),
     Timeline(TimelinePart),
+    /// Placements to zoom and search; at most one on a page.
+    Viewer(ViewerPart),
     /// A text to keep as it is, with its line breaks.
     Verbatim(String),
 }
@@ -46,6 +82,8 @@ pub(crate) enum Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
+    /// The most important sentence of a page.
+    Lead,
     Note,
     /// Good news.
     Fine,
@@ -98,8 +136,6 @@ pub(crate) enum Source {
     File(String, (u32, u32)),
     /// In a scrolling frame, for pictures much taller than a screen.
     Tall(String, (u32, u32)),
-    /// In the page itself.
-    Inside(Drawing),
 }
 
 impl Page {
@@ -109,9 +145,9 @@ impl Page {
         Self { file, name: None, title, heading, pieces: Vec::new(), files: Vec::new() }
     }
 
-    /// The page with a name in the navigation.
-    pub(crate) fn named(mut self, name: &'static str) -> Self {
-        self.name = Some(name);
+    /// The page with a place in the navigation.
+    pub(crate) fn named(mut self, menu: Menu, question: &'static str) -> Self {
+        self.name = Some(Entry { menu, question });
         self
     }
 
@@ -131,9 +167,17 @@ impl Page {
         self
     }
 
+    /// All pieces, those inside panels included.
+    fn all(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().flat_map(|piece| match piece {
+            Piece::Panels(panels) => panels.iter().flatten().collect::<Vec<_>>(),
+            piece => vec![piece],
+        })
+    }
+
     /// All tables with files.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
-        let shown = self.pieces.iter().filter_map(|piece| match piece {
+        let shown = self.all().filter_map(|piece| match piece {
             Piece::Table(table) | Piece::Folded(_, table) => {
                 Some(table).filter(|table| !table.name.is_empty())
             }
@@ -155,9 +199,14 @@ impl Page {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Timeline(_)))
     }
 
+    /// Whether it has a viewer, which needs a script and a style.
+    pub(crate) fn has_viewer(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Viewer(_)))
+    }
+
     /// All figures with files.
     pub(crate) fn figures(&self) -> impl Iterator<Item = &Figure> {
-        self.pieces.iter().filter_map(|piece| match piece {
+        self.all().filter_map(|piece| match piece {
             Piece::Figure(figure) if figure.head != Head::None => Some(figure),
             _ => None,
         })
@@ -171,6 +220,10 @@ impl Piece {
 
     pub(crate) fn text(text: impl Into<Text>) -> Self {
         Self::Text(Style::Plain, text.into())
+    }
+
+    pub(crate) fn lead(text: impl Into<Text>) -> Self {
+        Self::Text(Style::Lead, text.into())
     }
 
     pub(crate) fn note(text: impl Into<Text>) -> Self {
@@ -259,10 +312,6 @@ impl Picture {
 
     pub(crate) fn tall(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
         Self { source: Source::Tall(name.to_owned(), size), caption: caption.into() }
-    }
-
-    pub(crate) fn inside(drawing: Drawing, caption: impl Into<String>) -> Self {
-        Self { source: Source::Inside(drawing), caption: caption.into() }
     }
 }
 

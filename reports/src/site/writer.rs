@@ -6,6 +6,7 @@ use planlab_results::table::Table;
 use super::html::{self, Frame};
 use super::names::slug;
 use super::page::Page;
+use super::viewer;
 use crate::ReportError;
 use crate::figures::Drawing;
 
@@ -13,13 +14,15 @@ use crate::figures::Drawing;
 pub(crate) struct Writer {
     folder: NewFolder,
     frame: Frame,
+    /// Whether the script of viewers is written.
+    has_script: bool,
     /// The number of pages written.
     pub(crate) pages: usize,
 }
 
 impl Writer {
     pub(crate) const fn new(folder: NewFolder, frame: Frame) -> Self {
-        Self { folder, frame, pages: 0 }
+        Self { folder, frame, has_script: false, pages: 0 }
     }
 
     pub(crate) fn write(&mut self, page: &Page) -> Result<(), ReportError> {
@@ -31,6 +34,10 @@ impl Writer {
         }
         for figure in page.figures() {
             self.put(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
+        }
+        if page.has_viewer() && !self.has_script {
+            self.put(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
+            self.has_script = true;
         }
         self.pages += 1;
         self.put(&page.file, html::page(page, &self.frame)?.as_bytes())

@@ -203,7 +203,7 @@ fn the_first_screen_says_what_fits_and_at_which_price() {
     }
     let index = text(&files, "index.html");
     assert!(index.contains("<a href=\"offload.html\">What if it does not fit?</a>"), "the navigation");
-    assert!(index.contains("6 rows of training by 4 schedulers"), "the summary");
+    assert!(text(&files, "run.html").contains("6 rows of training by 4 schedulers"), "the run");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn options() -> ReportOptions {
     options
 }
 
-/// A report of only these rows, in a folder `out`.
+/// Writes a report of only these rows, in a folder `out`.
 fn report(dir: &Path, rows: &[ReplayRow]) {
     append_rows(dir.join("store"), rows).expect("appends");
     let report = Report::from_store(dir.join("store"), options()).expect("reads");
@@ -154,7 +154,7 @@ fn the_memory_page_has_the_papers_figures_from_rows() {
     }
     let page = read(dir.path(), "memory.html");
     assert!(page.contains("cupy2rc1-pool") && page.contains("<svg"), "bars of the net");
-    assert!(page.contains("aria-label=\"Reserved memory by net and batch: chainer, training\""));
+    assert!(page.contains("aria-label=\"Memory by net and batch: chainer, training\""));
     // The rows have one thread and one place: no pages on threads, sequences or PyTorch.
     for absent in &PAGES[3..] {
         assert!(!dir.path().join("out").join(absent).exists(), "{absent}");
@@ -472,7 +472,7 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     assert!(csv.trim_end().ends_with(",,,,,,0,process not played"), "{csv}");
     let page = read(dir.path(), "pytorch.html");
     assert!(page.contains("less on 1 and more on 0"), "{page}");
-    assert!(page.contains("The process was played of 0"), "{page}");
+    assert!(page.contains("The process was played for 0"), "{page}");
 }
 
 #[test]
@@ -491,7 +491,7 @@ fn the_process_stands_beside_the_window_and_both_peaks_count() {
         let csv = read(dir.path(), "tables/pytorch.csv");
         assert!(csv.trim_end().ends_with(&format!(",2000,0,{allocated},,1700,1,warm-up")), "{csv}");
         let page = read(dir.path(), "pytorch.html");
-        assert!(page.contains(&format!("on {both} both peaks are the same")), "{page}");
+        assert!(page.contains(&format!("on {both} both peaks are equal")), "{page}");
         for tip in ["window alone: torch/resnet50/train/b64", "process: torch/resnet50/train/b64"] {
             assert!(page.contains(tip), "{tip}: {page}");
         }
@@ -539,8 +539,8 @@ fn the_summary_tells_of_replays_and_the_latest_build_counts() {
     little.command = "planlab report".to_owned();
     let report = Report::from_store(dir.path().join("store"), little).expect("reads");
     report.write(dir.path().join("out")).expect("writes");
-    let page = read(dir.path(), "index.html");
-    assert!(page.contains("Beside them 1 rows of 1 online allocators"), "{page}");
+    let page = read(dir.path(), "run.html");
+    assert!(page.contains("1 rows of 1 online allocators"), "{page}");
     assert!(page.contains("and 1 replays (digest "), "the footer names the rows");
     assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
 }

@@ -8,7 +8,7 @@ use planlab_dsa::{
     Buffer, Bytes, Evidence, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan, Scope, Stop,
 };
 use planlab_files::FolderError;
-use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
+use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
 
@@ -37,7 +37,7 @@ struct Row<'a> {
     times: &'a [u64],
 }
 
-/// A row with a verified plan that the store keeps.
+/// Adds a row with a verified plan that the store keeps.
 fn append(store: &mut Store, row: &Row<'_>) {
     let (instance, labels) = instance();
     let digest = store.put_instance(&instance, &labels).expect("kept").to_string();
@@ -325,9 +325,12 @@ fn the_leaderboard_counts_answers_and_failures() {
     crasher,crashed,1,synthetic/</script><img src=x onerror=alert(1)>/n3,signal <SEGV>,signal 11,last <line>
     "#);
     let index = text(&files, "index.html");
-    let (failures, board) = (index.find("Unexplained failures"), index.find("Leaderboard"));
-    assert!(failures.is_some() && failures < board, "failures come first");
-    assert!(index.contains("alexnet b8: framework's pool: 128 B"), "the figure of nets has the pool");
+    assert!(index.contains("1 kind of failure needs an explanation."), "{index}");
+    let run = text(&files, "run.html");
+    let (failures, ran) = (run.find("Unexplained failures"), run.find("What ran"));
+    assert!(failures.is_some() && failures < ran, "failures come first");
+    let memory = text(&files, "memory.html");
+    assert!(memory.contains("alexnet b8: framework's pool: 128 B"), "the figure of nets has the pool");
 }
 
 #[test]
@@ -342,7 +345,13 @@ fn leaderboards_by_suite_say_what_was_compared() {
     "#);
     let page = text(&files, "boards.html");
     assert!(page.contains("4 planners on 3 workloads of 3 to 3 buffers (chainer/alexnet 2, "), "{page}");
-    assert!(page.contains("Common are 3 workloads") && page.contains("2 planners did not run"), "{page}");
+    assert!(page.contains("3 of the workloads are common; 2 variants did not run"), "{page}");
+    assert!(page.contains("All 4 variants") && page.contains("href=\"planners/best-fit.html\""), "{page}");
+    insta::assert_snapshot!(text(&files, "tables/families-test.csv"), @r#"
+    family,best,variants,mean_gap,mean_time_ns,summary
+    best-fit,best-fit,1,0,2000,
+    bump,bump,1,0.666666667,500,
+    "#);
     assert!(
         page.contains("Each cell had 1.00 s and no memory limit; seeds 7; 1 host; 8 of 8 cells ran alone.")
     );
@@ -494,7 +503,7 @@ fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
     let files = read(&dir.path().join("out"));
     let gaps = text(&files, "tables/gaps.csv");
     assert_eq!(gaps.lines().nth(1), Some("a/b/c,0.047619048,0.142857143,0.238095238"), "all against 105");
-    assert!(text(&files, "index.html").contains("liar claims that no plan is lower than 115 bytes (mip)"));
+    assert!(text(&files, "run.html").contains("liar claims that no plan is lower than 115 bytes (mip)"));
 }
 
 #[test]
@@ -524,12 +533,16 @@ fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
 fn a_page_of_one_plan_is_a_single_file() {
     let (instance, labels) = instance();
     let plan = instance.verify(Plan::from_offsets([0, 64, 0].map(Offset::new))).expect("valid");
-    for plan in [None, Some(&plan)] {
-        let page =
-            show_page(&instance, &labels, plan, "a <title>", "planlab show x -o y.html").expect("draws");
-        assert!(page.contains("a &lt;title&gt;") && !page.contains("http"));
+    let page = |plans: &[&str]| {
+        let page = ShowPage::new(&instance, &labels, "a <title>", "planlab show x -o 'y z.html'");
+        plans.iter().fold(page, |page, name| page.with_plan(name, &plan)).html().expect("draws")
+    };
+    for plans in [&[][..], &["<ours>"], &["<ours>", "theirs"]] {
+        let page = page(plans);
+        assert!(page.contains("a &lt;title&gt;") && !page.contains("http") && !page.contains("<ours>"));
+        assert!(page.contains("planlab show x -o 'y z.html'"), "the command that makes it again");
         assert!(links(&page).is_empty());
-        assert_eq!(page.matches("data:image/png;base64,").count(), if plan.is_some() { 2 } else { 1 });
+        assert_eq!(page.matches("<canvas").count(), 1);
     }
 }
 
@@ -547,14 +560,15 @@ fn a_damaged_store_has_a_report_that_says_so() {
     assert_eq!(report.findings().len(), 2, "{:?}", report.findings());
     report.write(dir.path().join("out")).expect("writes");
     let files = read(&dir.path().join("out"));
-    let index = text(&files, "index.html");
-    assert!(index.contains("The store is damaged: 2 of the instances and plans"), "{index}");
+    let run = text(&files, "run.html");
+    assert!(run.contains("The store is damaged: 2 of the instances and plans"), "{run}");
+    assert!(text(&files, "index.html").contains("2 instances or plans cannot be read."));
     assert!(text(&files, "tables/failures.csv").contains("missing file"));
     let instance = fs::read_dir(root.join("instances")).expect("reads").next().expect("has one");
     fs::write(instance.expect("reads").path(), "damaged").expect("writes");
     let report = Report::from_store(&root, options()).expect("reads");
     report.write(dir.path().join("out")).expect("writes");
-    assert!(text(&read(&dir.path().join("out")), "index.html").contains("The store is damaged: 1 of"));
+    assert!(text(&read(&dir.path().join("out")), "run.html").contains("The store is damaged: 1 of"));
 }
 
 #[test]
@@ -609,14 +623,19 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
         (cells, files)
     };
     let (cells, files) = maps(100);
-    let of = |workload: &str| {
-        ["best-fit", "exact", "second", "third"].map(|p| format!("cells/{workload}--{p}.html"))
+    let of = |workload: &str, planners: &[&str]| -> Vec<String> {
+        planners.iter().map(|planner| format!("cells/{workload}--{planner}.html")).collect()
     };
-    assert_eq!(cells, [of("a.b.1"), of("a.b.2")].concat());
+    // The worst plan of each planner has a map too, on the first of equal workloads.
+    let all = ["best-fit", "exact", "fourth", "same-height", "second", "third"];
+    assert_eq!(cells, [of("a.b.1", &all), of("a.b.2", &["best-fit", "exact", "second", "third"])].concat());
+    let worst = text(&files, "planners/fourth.html");
+    assert!(worst.contains("Its worst map") && worst.contains("<figure class=\"viewer\""), "{worst}");
+    assert!(text(&files, "planners/same-plan.html").contains("../cells/a.b.1--exact.html"));
     let table = text(&files, "tables/cells.csv");
     let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
     assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
-    assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 10, "{table}");
+    assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 12, "{table}");
     // With few maps each workload gets its first ones before any gets more.
     let (cells, _) = maps(4);
     let first = |workload: &str| ["best-fit", "exact"].map(|p| format!("cells/{workload}--{p}.html"));
@@ -653,4 +672,60 @@ fn cells_with_a_capacity_are_another_question() {
     );
     assert!(cells.contains(",7,0,100000,2.5,2,feasible,"), "{cells}");
     assert!(cells.contains(",7,0,,2.5,2,feasible,") && cells.contains("capacity 100000 bytes"), "{cells}");
+}
+
+#[test]
+fn the_front_page_recommends_and_finds_from_rows() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    // Height over the bound of 96, and time, of each planner on three recorded nets.
+    let planners = [
+        ("exact", 96, 50_000_000),
+        ("quick/a", 108, 20_000),
+        ("quick/b", 120, 10_000),
+        ("poor", 192, 90_000),
+    ];
+    for net in ["chainer/alexnet/train/b8", "torch/bert/train/b8", "onnx/vgg16/infer/b1"] {
+        for (planner, height, time) in planners {
+            let mut row = failure(net, planner, Status::Feasible, "");
+            (row.height, row.samples_ns) = (Some(height), vec![time]);
+            store.append(&row).expect("appends");
+        }
+    }
+    // A model is no recorded net, and a planner that ran on it alone is not compared.
+    store.append(&failure("model/alexnet/train/b8", "lone", Status::Timeout, "")).expect("appends");
+    let mut options = ReportOptions::default();
+    for planner in ["quick/a", "quick/b"] {
+        let (summary, kind) = ("places in <turn>".to_owned(), "greedy".to_owned());
+        let known = planlab_reports::KnownPlanner { summary, kind, ..Default::default() };
+        options.planners.insert(planner.to_owned(), known);
+    }
+    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let page = text(&files, "index.html");
+    for said in [
+        "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
+         where a millisecond counts.</p>",
+        "<strong>Every recorded net is proved optimal</strong>: the best plan of all 3 is as low as a proven bound.",
+        "within 18.75 % of the bound</strong> on average (2 greedy planners, 3 recorded nets); the best, quick/a, within \
+         12.50 %.",
+        "<strong>A plan takes 20.0 \u{b5}s</strong> on average with quick/a and has a gap of 12.50 %; exact takes 50.0 ms \
+         and has no gap.",
+        "4 planners on the same 3 of 3 recorded nets",
+        "aria-label=\"Gap against planning time\"",
+        "aria-label=\"Performance profile of heights\"",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    // Without replays nothing is said of memory or allocators.
+    assert!(!page.contains("Memory saved by net") && !page.contains("closest allocator"), "{page}");
+    let (before, after) = (page.find("Findings"), page.find("<table"));
+    assert!(before.is_some() && before < after, "the findings come before any table");
+    let planner = text(&files, "planners/quick.a.html");
+    for said in ["Places in &lt;turn&gt;.", "number 2 of 4 planners", "quick.b.html", "higher on 3."] {
+        assert!(planner.contains(said), "{said}\n{planner}");
+    }
+    assert!(planner.contains("<a href=\"../planners/exact.html\">exact</a>"), "its rival: {planner}");
+    assert_eq!(files.keys().filter(|name| name.starts_with("planners/")).count(), 5);
 }

@@ -2,7 +2,7 @@
 
 use polars::prelude::*;
 
-use super::{Cells, read, rows, small};
+use super::{Cells, read, refused, rows, small};
 use crate::StoreError;
 use crate::fields::{Field as _, table};
 use crate::record::Status;
@@ -77,8 +77,8 @@ pub struct Leaders {
     pub all: Vec<Leader>,
     /// The planners that ran on all common workloads, over these alone.
     pub common: Vec<Leader>,
-    /// The number of common workloads: those on which every planner with at least half of all workloads ran.
-    pub common_workloads: usize,
+    /// The indices of the common workloads: those on which every planner with at least half of all workloads ran.
+    pub common_workloads: Vec<usize>,
 }
 
 impl Cells {
@@ -108,6 +108,15 @@ impl Cells {
             }
         }
         Ok(boards)
+    }
+
+    /// Each planner over the cells of these workloads, given by their indices.
+    pub fn leaders_on(&self, workloads: &[usize]) -> Result<Leaders, StoreError> {
+        let mut columns = Vec::new();
+        usize::write("workload_number", &workloads.iter().collect::<Vec<_>>(), &mut columns);
+        let chosen = DataFrame::new(workloads.len(), columns).map_err(refused)?.lazy();
+        let by = [col("workload_number")];
+        lines(self.free().join(chosen, by.clone(), by, JoinArgs::new(JoinType::Semi)))
     }
 
     /// The cells of a board.
@@ -146,11 +155,12 @@ fn leaders(cells: LazyFrame) -> LazyFrame {
 fn lines(cells: LazyFrame) -> Result<Leaders, StoreError> {
     let by = [col("workload_number")];
     let common = small(common(cells.clone()))?;
-    let numbers = usize::read(&common, "workload_number")?;
+    let mut numbers = usize::read(&common, "workload_number")?;
+    numbers.sort_unstable();
     let of_common = cells.clone().join(common.into_lazy(), by.clone(), by, JoinArgs::new(JoinType::Semi));
     let mut common: Vec<Leader> = read(leaders(of_common))?;
     common.retain(|leader| leader.workloads == numbers.len());
-    Ok(Leaders { all: read(leaders(cells))?, common, common_workloads: numbers.len() })
+    Ok(Leaders { all: read(leaders(cells))?, common, common_workloads: numbers })
 }
 
 /// The indices of the common workloads.

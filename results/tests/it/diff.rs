@@ -180,7 +180,7 @@ impl Machine {
 const SUITE: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const WORKLOADS: usize = 7;
 
-/// One side's next repetition on a workload.
+/// Plays one side's next repetition on a workload.
 fn turn(machine: &mut Machine, workload: usize, repetition: u32, slow: (&str, f64), rows: &mut Vec<Record>) {
     for (at, planner) in SUITE.into_iter().enumerate() {
         let factor = if planner == slow.0 { slow.1 } else { 1.0 };

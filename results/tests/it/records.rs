@@ -10,7 +10,7 @@ use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
 /// The numbers of rows, replays, schedules and framework rows in each folder.
-const RECORDS: [(&str, [usize; 4]); 9] = [
+const RECORDS: [(&str, [usize; 4]); 10] = [
     ("2026-11-21-2-core-vm", [4757, 0, 0, 0]),
     ("2026-11-21-2-core-vm-exact", [1125, 0, 0, 0]),
     ("2026-11-21-2-core-vm-planners", [759, 0, 0, 0]),
@@ -18,6 +18,7 @@ const RECORDS: [(&str, [usize; 4]); 9] = [
     ("2026-11-22-2-core-vm-allocators", [0, 1287, 0, 0]),
     ("2026-11-22-2-core-vm-replay-host", [0, 474, 0, 0]),
     ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 80]),
+    ("2026-11-23-2-core-vm-frameworks-batches", [0, 0, 0, 219]),
     ("2026-11-23-2-core-vm-models", [1529, 432, 0, 0]),
     ("2026-11-23-2-core-vm-offload", [0, 0, 1030, 0]),
 ];
@@ -26,7 +27,7 @@ fn curated() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("records")
 }
 
-/// A store made from a folder of records: its tables as shards, its replays as the single file of earlier versions.
+/// Makes a store from a folder of records: its tables as shards, its replays as the single file of earlier versions.
 fn store_of(name: &str, store: &Path) {
     for folder in ["shards", "schedules"] {
         fs::create_dir_all(store.join(folder)).expect("makes folders");

@@ -6,6 +6,8 @@
 //! 3. The quick [bounds](crate::bounds).
 //! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
 //!    local (one in eight if there are few buffers); on odd threads twice as many are.
+//! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
+//!    on while it joins more than half of the buffers, more seldom with each course that it has to give up.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
@@ -27,7 +29,7 @@ use super::baseline::Bump;
 use super::exact::minimise::{Minimiser, Task, look};
 use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
-use super::search::{LnsTurns, from_incumbent, from_plan};
+use super::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
 use super::sharing::SharedObjectsInOrder;
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
@@ -142,11 +144,14 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
         None => None,
     };
     let mut local = Local::new(run)?;
+    let mut building = Building::new(run, number);
     for turn in 1_u64.. {
         over.check()?;
+        building.turn(run, turn)?;
         let every = if run.instance().len() < FEW { 8 } else { 4 };
         let is_local = turn.is_multiple_of(if number % 2 == 1 { every / 2 } else { every });
         let goes_on = match (&mut exact, &mut local) {
+            (None, None) if building.search.is_some() => true,
             (None, None) => return Ok(()),
             (Some(exact), Some(local)) if !is_local => {
                 let goes_on = exact.turn(run, over)?;
@@ -200,6 +205,44 @@ impl Local {
         let goes_on = self.search.turn(run, TURN)?;
         self.known = run.height_to_beat();
         Ok(goes_on)
+    }
+}
+
+/// Units of work of the first turn of block building. Each is four times as long as the one before, up to
+/// `BUILDING_PER_BUFFER` units for each buffer: the turns of exact search grow with their number, too.
+const FIRST_BUILDING: u64 = 20_000;
+const GROWTH: u64 = 4;
+const BUILDING_PER_BUFFER: u64 = 10_000;
+/// From this number of buffers on, a turn of exact search takes longer than the first blocks do.
+const LARGE: usize = 2_000;
+/// Courses in vain before block building waits twice as many turns of the others, and how often that happens.
+const COURSES: u64 = 4;
+const DOUBLINGS: u64 = 4;
+
+/// Block building between the turns of the other searches.
+struct Building {
+    search: Option<BlockSearch>,
+    /// The next turn before which it is due, and its units of work.
+    next: u64,
+    units: u64,
+}
+
+impl Building {
+    fn new(run: &mut Run<'_>, number: usize) -> Self {
+        let is_first = number % 2 == 1 || run.instance().len() >= LARGE;
+        Self { search: BlockSearch::new(run), next: if is_first { 1 } else { 2 }, units: FIRST_BUILDING }
+    }
+
+    fn turn(&mut self, run: &mut Run<'_>, turn: u64) -> Result<(), Halt> {
+        let Some(search) = self.search.as_mut().filter(|_| turn >= self.next) else { return Ok(()) };
+        let goes_on = search.slice(run, self.units)?;
+        let most = BUILDING_PER_BUFFER * run.instance().len() as u64;
+        self.units = (GROWTH * self.units).min(most.max(FIRST_BUILDING));
+        self.next = turn + (1 << (search.courses() / COURSES).min(DOUBLINGS));
+        if !goes_on || !search.is_promising() {
+            self.search = None;
+        }
+        Ok(())
     }
 }
 

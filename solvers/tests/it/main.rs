@@ -3,6 +3,7 @@
 mod arenas;
 mod clocks;
 mod cp;
+mod example;
 mod graphs;
 mod hints;
 mod independent;

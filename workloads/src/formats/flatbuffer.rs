@@ -131,7 +131,7 @@ impl<'b> Table<'b> {
         Ok(self.target(number)?.map(|at| Self { at, ..self }))
     }
 
-    /// A vector of elements of so many bytes; an empty one if the field is left out.
+    /// A vector of elements of `width` bytes; an empty one if the field is left out.
     pub(super) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
         let Some(field) = self.field(number)? else { return Ok(Vector { bytes: self.bytes, at: 0, len: 0 }) };
         let start = follow(self.bytes, field)?;

@@ -18,7 +18,7 @@ use super::text::{Lines, Unpacked};
 use super::{Dialect, FormatError, ReadOptions, Trace, events, graph, import, text};
 
 /// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`](super::import)) that
-/// holds one trace or of which the options name one. `file` is what errors call it.
+/// holds one trace, or whose trace the options name. `file` is what errors call it.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ struct Repeats {
 }
 
 impl Repeats {
-    /// Shorter files cost little memory, and errors in them are told better once all is read.
+    /// Shorter files cost little memory, and their errors are clearer once all is read.
     const FIRST: u64 = 1 << 16;
 
     fn look(&mut self, number: u64, line: &str) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Trace and plan files.
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
-//! dialects of idealloc; the header tells them apart. A file that begins with `{` is a graph (JSON Lines) and is read as
+//! dialects of idealloc; the header says which it is. A file that begins with `{` is a graph (JSON Lines) and is read as
 //! the trace that it lowers to; files of other tools are known by their content as well (see [`import`]). Bytes that begin like a zstd frame are
 //! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
 //! line by line, within [`InputLimits`].
@@ -158,7 +158,7 @@ pub struct ReadOptions {
     pub dialect: Dialect,
     /// Take a plan as a trace, its offsets as pins. Default: refuse it.
     pub pins: bool,
-    /// Rank the steps even where they fit 32 bits. Default: only where they do not.
+    /// Rank the steps even if they fit 32 bits. Default: only if they do not fit.
     pub rank_steps: bool,
     /// Sizes are rounded up to it and offsets are multiples of it, whatever the file's metadata say.
     /// Default: as the file says.

@@ -10,7 +10,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Read at a time, in bytes.
 const CHUNK: usize = 256 << 10;
-/// Looked at to tell one format from another, in bytes.
+/// The start of a file by which its format is recognised, in bytes.
 const START: usize = 64 << 10;
 
 /// The bytes of an input: decompressed where they must be.
@@ -74,7 +74,7 @@ impl<'r> Unpacked<'r> {
         }
     }
 
-    /// Its bytes one after the other, and an error behind so many.
+    /// Its bytes one after the other, and an error after `most` of them.
     pub(super) fn limited(self, most: u64) -> Limited<'r> {
         Limited { unpacked: self, left: most, most }
     }
@@ -161,7 +161,7 @@ impl BufRead for Limited<'_> {
     }
 }
 
-/// An error of reading in the words that people are told.
+/// An error of reading in words for people.
 fn told(is_packed: bool, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), reason(is_packed, error))
 }
@@ -173,7 +173,7 @@ fn reason(is_packed: bool, error: &io::Error) -> String {
     }
 }
 
-/// Whether the bytes begin with a zstd frame, be it one to skip (some compressors put their own notes first).
+/// Whether the bytes begin with a zstd frame, or with one to skip (some compressors put their own notes first).
 fn is_zstd(bytes: &[u8]) -> bool {
     let skippable = matches!(bytes, [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..]);
     skippable || bytes.starts_with(&ZSTD_MAGIC)
@@ -385,7 +385,7 @@ pub(super) fn whole(what: &str, field: &str) -> Result<u64, String> {
     })
 }
 
-/// As [`whole`]; an empty field and -1 say that there is none.
+/// As [`whole`]; an empty field and -1 give `None`.
 pub(super) fn maybe(what: &str, field: &str) -> Result<Option<u64>, String> {
     if field.is_empty() || field == "-1" { Ok(None) } else { whole(what, field).map(Some) }
 }

@@ -390,7 +390,7 @@ fn is_plain(text: &str) -> bool {
     text.trim_ascii() == text && !text.starts_with('#') && !text.contains([',', '"', '\n', '\r'])
 }
 
-/// A text cell, quoted if necessary. Line feeds become spaces, so that a row is one line.
+/// Writes a text cell, quoted if necessary. Line feeds become spaces, so that a row is one line.
 fn quote(out: &mut String, text: &str) {
     if is_plain(text) {
         out.push_str(text);

@@ -81,7 +81,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The gates take all the products; their gradient has the same size.
+    /// Adds an LSTM. The gates take all the products; their gradient has the same size.
     fn lstm(&mut self, call: &Call) {
         let inputs = self.inputs(call);
         let name = self.name_of(call);

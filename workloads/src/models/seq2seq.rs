@@ -466,7 +466,8 @@ impl<'s> Net<'s> {
         (inputs, middle.map(reordered))
     }
 
-    /// The encoder's outputs are not used, so their gradients are zeros, one array for each step.
+    /// Plays the encoder's backward pass. Its outputs are not used, so their gradients are zeros, an array for each
+    /// step.
     fn encoder_backward(&mut self, states: [Block; 2], target_vectors: Block) {
         let (tokens, op) = (self.source_tokens, "bwd:NStepLSTM");
         let hidden = self.tape.alloc(self.state(), op);
@@ -487,7 +488,7 @@ impl<'s> Net<'s> {
         self.free([turned, joined, cell, hidden]);
     }
 
-    /// The graph is dropped with its loss.
+    /// Drops the graph with its loss.
     fn release(
         &mut self,
         embedded: &Embedded,

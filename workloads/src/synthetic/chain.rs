@@ -7,7 +7,7 @@
 //!
 //! # References
 //!
-//! 1. T. Sekiyama, T. Imai, R. Raymond, H. Imai, "Profile-guided memory optimization for deep neural
+//! 1. T. Sekiyama, T. Imamichi, H. Imai, R. Raymond, "Profile-guided memory optimization for deep neural
 //!    networks", 2018, arXiv:1804.10001.
 
 use super::dice::Dice;

@@ -60,7 +60,7 @@ fn allocations() -> Vec<(String, u64)> {
 fn xlas_heap_is_planned_and_the_rest_is_told_to_the_byte() {
     let imported = import(HLO, &sample(HLO)).expect("valid");
     let part = only_part(&imported);
-    // 28 values in the allocation, six of which share another's memory.
+    // 28 values in the allocation; six of them share another's memory.
     assert_eq!(part.trace.instance.len(), 22);
     assert_eq!(part.framework.as_ref().expect("XLA").reserved_peak, Some(Bytes::new(39_796_736)));
     assert_eq!(own_height(part), 39_796_736);
@@ -103,7 +103,7 @@ fn xlas_texts_give_the_trace_of_its_dump() {
     let load = |imported: &Imported| only_part(imported).trace.instance.load().bytes;
     assert_eq!(load(&text), load(&dump));
     assert_eq!(own_height(only_part(&text)), 39_796_736);
-    // Values at XLA's peak come to its own 90952616 bytes: nothing is told about it.
+    // Values at XLA's peak come to its own 90952616 bytes: nothing is reported about it.
     assert!(dropped(&text).iter().all(|(_, what, _)| !what.contains("peak")), "{:?}", dropped(&text));
 }
 

@@ -18,8 +18,8 @@ const BIAS: u64 = 1;
 const NORM: u64 = 2;
 
 impl Count {
-    /// A convolution, or a fully connected layer with one position: channels, elements of the kernel, positions of the
-    /// output (of the input, if it is transposed).
+    /// Adds a convolution, or a fully connected layer with one position: channels, elements of the kernel, positions of
+    /// the output (of the input, if it is transposed).
     fn conv(&mut self, [from, to]: [u64; 2], kernel: u64, positions: u64, extra: u64) {
         self.parameters += to * (from * kernel + extra);
         self.products += from * to * kernel * positions;

@@ -119,7 +119,7 @@ fn cells(
         }
         match refused.as_slice() {
             [] => {}
-            [(name, reason)] => note(&format!("side {name} has nothing of this: {reason}")),
+            [(name, reason)] => note(&format!("side {name} runs none of these cells: {reason}")),
             [(_, reason), ..] => return Err(Failure::usage(reason)),
         }
     }

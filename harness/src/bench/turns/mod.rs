@@ -112,13 +112,15 @@ impl Mark {
         if mark.file.exists() && !known.is_some_and(|known| is_mark(&known)) {
             let file = mark.file.display();
             return Err(Failure::usage(format!(
-                "{file} is no file of planlab; name another folder by --out"
+                "planlab did not write {file}; name another folder with --out"
             )));
         }
         let has_rows = sides.iter().any(|side| side.results.exists());
         if has_rows && !is_begun {
-            let reason =
-                format!("{}: it has the results of other turns; name another by --out", out.display());
+            let reason = format!(
+                "{}: the folder has the results of other turns; name another one with --out",
+                out.display()
+            );
             return Err(Failure::usage(reason));
         }
         mark.write(&mark.turns)?;
@@ -237,7 +239,7 @@ impl Side {
 /// The last line that a binary wrote to stderr.
 fn last_line(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr);
-    told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+    told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_owned()
 }
 
 #[cfg(test)]

@@ -22,8 +22,7 @@ pub(super) fn of(trace: &Trace, same: Option<u64>) -> Result<Vec<u64>, String> {
 }
 
 fn recorded(trace: &Trace) -> Result<Vec<u64>, String> {
-    let unit =
-        trace.step_nanoseconds().ok_or("it does not say what a step is in time (`# step-unit: ns`)")?;
+    let unit = trace.step_nanoseconds().ok_or("it does not give the time of a step (`# step-unit: ns`)")?;
     let steps = steps(trace);
     let last = steps.iter().map(|&(_, end)| end).max().unwrap_or(0);
     let mut order: Vec<usize> = (0..steps.len()).collect();
@@ -62,7 +61,7 @@ pub(super) fn require(
     for (source, trace) in sources.iter().zip(traces) {
         let times = recorded(trace).map_err(|reason| {
             let says = "--operation-time TIME gives all operations the same";
-            Failure::usage(format!("{}: no time of its operations: {reason}; {says}", source.name))
+            Failure::usage(format!("{}: its operations have no times: {reason}; {says}", source.name))
         })?;
         all.extend(times.into_iter().flat_map(u64::to_le_bytes));
     }

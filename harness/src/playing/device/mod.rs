@@ -29,7 +29,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::{memory, nanoseconds};
 
 /// Default number of timed propagations of a process.
 const TIMED: u32 = 200;
@@ -42,7 +42,7 @@ const STEADY: u32 = 20;
 /// Opens a device.
 pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
     match device {
-        Device::Host => Err(DriverError::Unavailable { reason: "the host is no device".to_owned() }),
+        Device::Host => Err(DriverError::Unavailable { reason: "the host is not a device".to_owned() }),
         Device::Cuda(ordinal) => cuda::Device::cuda(ordinal),
         Device::Simulated(bytes) => Ok(cuda::Device::simulated(Bytes::new(bytes))),
     }
@@ -54,7 +54,7 @@ pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::usage("on a device, --work is none, kernels or operations"));
     }
     if args.threads != [1] {
-        return Err(Failure::usage("a device is played by one thread"));
+        return Err(Failure::usage("a replay on a device has one thread"));
     }
     if matches!(args.device, Device::Cuda(_)) {
         cuda::probe().map_err(|error| Failure::usage(format!("no replay on a GPU: {error}")))?;
@@ -128,12 +128,12 @@ fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
         Some(Work::Kernels) => "kernels write and read every buffer",
         Some(Work::Operations) => "kernels write and read every buffer, and work as long as operations do",
-        _ => "no kernels, the driver's own calls alone",
+        _ => "no kernels, only the driver's own calls",
     };
     let device = rows.first().map_or("", |row| row.device_name.as_str());
     if matches!(args.device, Device::Simulated(_)) {
-        note("a simulated device: times of its kernels are no measurements");
+        note("a simulated device: its kernel times are not measurements");
     }
     let Subject { name, requests, peak, .. } = subject;
-    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n{device}\n\n")
+    format!("{name}: {requests} requests, at most {} at once; {work}\n{device}\n\n", memory(*peak))
 }

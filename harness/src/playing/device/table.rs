@@ -6,7 +6,7 @@ use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::median;
 
 use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
-use crate::shell::quantity::percent;
+use crate::shell::quantity::{memory, percent};
 use planlab_results::table::Table;
 
 /// A table with one line for each contender, over the rows of all its processes. Times are for one propagation.
@@ -24,15 +24,18 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
         "reserved peak",
         "over requests",
         "device memory",
-        "held in the last",
-        "reserved end",
+        "last: reserved peak",
+        "reserved at the end",
         "plans",
         "warm-up",
         "status",
     ]);
     processes(rows).iter().for_each(|same| table.row(line(same)));
-    table.render()
+    table.without_empty_columns().render() + COLUMNS
 }
+
+const COLUMNS: &str = "\nTimes are those of one propagation. `warm-up` propagations were played before the measurement;\n\
+    `simulate` plays a trace once from an empty pool, so a pool can be smaller there.\n";
 
 /// The line of a contender's processes.
 fn line(rows: &[&ReplayRow]) -> Vec<String> {
@@ -44,6 +47,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         |of: &dyn Fn(&ReplayRow) -> Option<f64>| median(&each(of)).map_or_else(String::new, nanoseconds);
     let time = |of: fn(&Sample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let bytes = |value: Option<u64>| value.map_or_else(String::new, memory);
     let complete = rows.iter().filter(|row| row.performance.status == End::Complete);
     // The empty loop reserves nothing.
     let reserved = complete.map(|row| row.performance.reserved_peak).max().filter(|&peak| peak > 0);
@@ -59,11 +63,11 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         if row.fits_cache() { "in L2".to_owned() } else { rate(&each(&throughput)) },
         over_processes(&|row| row.performance.alloc.map(per_call)),
         over_processes(&|row| row.performance.free.map(per_call)),
-        number(reserved),
+        bytes(reserved),
         percent(over),
-        number(rows.iter().filter_map(|row| row.performance.physical_peak).max()),
-        number(last.and_then(|sample| sample.reserved_peak)),
-        number(last.and_then(|sample| sample.reserved)),
+        bytes(rows.iter().filter_map(|row| row.performance.physical_peak).max()),
+        bytes(last.and_then(|sample| sample.reserved_peak)),
+        bytes(last.and_then(|sample| sample.reserved)),
         number(last.and_then(|sample| sample.plans)),
         row.performance.warm_up.to_string() + if row.performance.is_steady { "" } else { " (not steady)" },
         told(row) + &refused(row),

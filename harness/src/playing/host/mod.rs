@@ -26,7 +26,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::{memory, nanoseconds};
 
 /// Refuses arguments that only a device supports.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
@@ -145,7 +145,7 @@ fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
         note(&format!("{name}: {}", report.options));
     }
     if report.performance.used_peak.is_some() && !report.is_pattern_checked {
-        note(&format!("{name}: too large to be written: the addresses alone were checked"));
+        note(&format!("{name}: too large to be written: only the addresses were checked"));
     }
     report.options.clone()
 }
@@ -166,5 +166,5 @@ fn head(subject: &Subject, args: &ReplayArgs) -> String {
         Work::Pattern => "every byte is written and checked",
         _ => "blocks are not touched",
     };
-    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n\n")
+    format!("{name}: {requests} requests, at most {} at once; {work}\n\n", memory(*peak))
 }

@@ -1,31 +1,33 @@
-//! A request that could not be served, and whether a plan would have had room for it.
+//! Requests that could not be served, and whether a plan would have had room for them.
 
-use planlab_dsa::{Buffer, Bytes, Instance, Label, LiveRange};
-use planlab_results::Status;
+use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Pause};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::import::{Framework, OutOfMemory};
 use planlab_workloads::waste;
 
-use super::Planning;
+use super::planning::Planning;
 use crate::shell::exit::Failure;
 
-/// Why memory ran out, the last time that it did.
+/// Failures that are judged; each may take a planner its whole time.
+const MOST_JUDGED: usize = 4;
+
+/// Why memory ran out.
 pub(super) struct Failed {
     pub(super) event: OutOfMemory,
-    /// How often it ran out.
-    pub(super) times: usize,
     /// Bytes reserved, and bytes in use, when it did.
     pub(super) reserved: u64,
     pub(super) live: u64,
     /// Bytes that the program could have at most: what it had and what the device had left.
     pub(super) capacity: Option<u64>,
+    /// Whether the device had enough left for the request, so that something else set a limit.
+    pub(super) is_limited: bool,
     pub(super) answer: Answer,
 }
 
-/// Whether a plan would have had room.
+/// Whether a plan would have had room for all buffers up to the failure and for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A plan of all buffers and the request has this height at most, which fits.
+    /// A plan has this height, which fits.
     Fits { height: u64 },
     /// Every plan needs at least this many bytes, which do not fit.
     TooMuch { needed: u64 },
@@ -33,75 +35,114 @@ pub(super) enum Answer {
     Unknown,
 }
 
+/// Bytes that are available where memory first ran out, if that is known.
+pub(super) fn capacity(framework: &Framework) -> Option<u64> {
+    framework.failures.iter().find_map(|event| {
+        let held = waste::reserved_at(&framework.segments, event.step);
+        held.checked_add(event.device_free?).filter(|_| !is_limited(event))
+    })
+}
+
+/// Whether the device had enough left for a request, so that something else set a limit.
+fn is_limited(event: &OutOfMemory) -> bool {
+    event.asked_of_device.zip(event.device_free).is_some_and(|(asked, free)| asked <= free)
+}
+
 impl Failed {
-    /// What the framework says of its last failure, given the height of a plan of all buffers.
-    pub(super) fn of(
+    /// What the framework says of its first failures.
+    pub(super) fn all(
         trace: &Trace,
         framework: &Framework,
-        height: u64,
         planning: &Planning<'_>,
-    ) -> Result<Option<Self>, Failure> {
-        let Some(event) = framework.failures.last().cloned() else { return Ok(None) };
+    ) -> Result<Vec<Self>, Failure> {
+        let judged = framework.failures.iter().take(MOST_JUDGED);
+        judged.map(|event| Self::of(trace, framework, event, planning)).collect()
+    }
+
+    fn of(
+        trace: &Trace,
+        framework: &Framework,
+        event: &OutOfMemory,
+        planning: &Planning<'_>,
+    ) -> Result<Self, Failure> {
         let (reserved, live) = waste::at(trace, &framework.segments, event.step);
-        let capacity = event.device_free.and_then(|free| reserved.checked_add(free));
-        let answer = match capacity {
-            Some(capacity) => answer(trace, &event, (live, height, capacity), planning)?,
+        let said = planning.args.capacity;
+        let is_limited = said.is_none() && is_limited(event);
+        let capacity = said.or_else(|| reserved.checked_add(event.device_free?));
+        let until = until(trace, event);
+        let answer = match capacity.zip(until) {
+            Some((capacity, instance)) => answer(&instance, capacity, is_limited, planning)?,
             None => Answer::Unknown,
         };
-        let times = framework.failures.len();
-        Ok(Some(Self { event, times, reserved, live, capacity, answer }))
+        Ok(Self { event: event.clone(), reserved, live, capacity, is_limited, answer })
     }
 }
 
 fn answer(
-    trace: &Trace,
-    event: &OutOfMemory,
-    (live, height, capacity): (u64, u64, u64),
+    instance: &Instance,
+    capacity: u64,
+    is_limited: bool,
     planning: &Planning<'_>,
 ) -> Result<Answer, Failure> {
-    let needed = live.saturating_add(event.size).max(trace.instance.load().bytes.get());
-    let on_top = height.checked_add(event.size).filter(|&height| height <= capacity);
-    if needed > capacity {
-        return Ok(Answer::TooMuch { needed });
+    let load = instance.relaxed_load().bytes.get();
+    if load > capacity {
+        return Ok(Answer::TooMuch { needed: load });
     }
-    if let Some(height) = on_top {
-        return Ok(Answer::Fits { height });
+    if is_limited {
+        return Ok(Answer::Unknown);
     }
-    let Some(with_request) = with_request(trace, event) else { return Ok(Answer::Unknown) };
-    let best = planning.best(&with_request, Some(capacity))?;
-    Ok(match (best.height, best.row.status) {
-        (Some(height), _) if height <= capacity => Answer::Fits { height },
-        (_, Status::Infeasible) => Answer::TooMuch { needed: best.row.bound },
-        _ => Answer::Unknown,
-    })
+    // First as low as it goes, which says most; then any plan that fits.
+    for target in [None, Some(capacity)] {
+        let best = planning.best(instance, target)?;
+        if let Some(height) = best.within(capacity) {
+            return Ok(Answer::Fits { height });
+        }
+        if let Some(needed) = best.beyond(capacity) {
+            return Ok(Answer::TooMuch { needed });
+        }
+    }
+    Ok(Answer::Unknown)
 }
 
-/// The trace with the request as one buffer more, which lives for the step of the failure: how much longer it would
-/// have lived, nobody knows.
-fn with_request(trace: &Trace, event: &OutOfMemory) -> Option<Trace> {
-    if event.size == 0 {
-        return None;
-    }
-    let step = ranked(trace, event.step)?;
-    let request = Buffer::new(Bytes::new(event.size), LiveRange::new(step, step.checked_add(1)?).ok()?);
+/// The buffers up to a failure and the request as one more: what came later does not count, and how much longer anything
+/// would have lived does not either.
+fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
     let instance = &trace.instance;
-    let instance = Instance::builder()
-        .buffers(instance.buffers().iter().cloned().chain([request]))
-        .in_place(instance.in_place().iter().copied())
-        .arenas(instance.arenas().iter().cloned())
-        .apart(instance.apart().iter().copied())
-        .build()
-        .ok()?;
-    let mut labels = trace.labels.clone();
-    // A name that no other has, and no steps of the file: the labels are written for the planner alone.
-    let longest = labels.buffers.iter().map(|label| label.name.len()).max().unwrap_or(0);
-    labels.buffers.iter_mut().for_each(|label| {
-        label.original_steps = None;
-        label.requested = None;
-    });
-    labels.buffers.push(Label { name: "r".repeat(longest + 1), ..Label::default() });
-    labels.metadata.clear();
-    Some(Trace::new(instance, labels))
+    let last = ranked(trace, event.step)?;
+    let end = last.checked_add(1)?;
+    let is_there = |id: &BufferId| instance.buffer(*id).live.start().get() < end;
+    let there: Vec<BufferId> = instance.ids().filter(is_there).collect();
+    let number = |id: BufferId| there.binary_search(&id).ok().map(BufferId::from_index);
+    let mut buffers: Vec<Buffer> =
+        there.iter().map(|id| cut(instance.buffer(*id), end)).collect::<Option<_>>()?;
+    if event.size > 0 {
+        let align = instance.buffers().iter().map(|buffer| buffer.align).max()?;
+        let request = Buffer::new(Bytes::new(event.size), LiveRange::new(last, end).ok()?).with_align(align);
+        buffers.push(request);
+    }
+    let in_place = instance
+        .in_place()
+        .iter()
+        .filter_map(|pair| Some(InPlace { input: number(pair.input)?, output: number(pair.output)? }));
+    let apart = instance
+        .apart()
+        .iter()
+        .filter_map(|pair| Some(KeepApart { first: number(pair.first)?, second: number(pair.second)? }));
+    let builder = Instance::builder().buffers(buffers).arenas(instance.arenas().iter().cloned());
+    builder.in_place(in_place).apart(apart).build().ok()
+}
+
+/// A buffer as it is up to a step.
+fn cut(buffer: &Buffer, end: u32) -> Option<Buffer> {
+    let shorter = |range: LiveRange| -> Option<LiveRange> {
+        LiveRange::new(range.start().get(), range.end().get().min(end)).ok()
+    };
+    let pauses = buffer
+        .pauses
+        .iter()
+        .filter_map(|pause| Some(Pause { steps: shorter(pause.steps)?, ..pause.clone() }));
+    let pauses: Vec<Pause> = pauses.collect();
+    Some(Buffer { live: shorter(buffer.live)?, pauses: pauses.into(), ..buffer.clone() })
 }
 
 /// The step of the instance at which the same buffers are live as at a step of the file.

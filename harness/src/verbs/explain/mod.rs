@@ -1,49 +1,60 @@
-//! `explain`: what a framework reserved against the best plan, what makes the difference, and why memory ran out.
+//! `explain`: what a framework reserved against the best plan, what makes the difference, why memory ran out, and how large a
+//! batch would fit.
 
+mod choice;
 mod failure;
+mod largest;
+mod object;
+#[cfg(feature = "reports")]
+mod page;
+mod planning;
 mod shown;
 
-use std::path::Path;
+use std::num::NonZeroU64;
 
-use planlab_dsa::{BufferId, VerifiedPlan};
-use planlab_results::{Record, Status};
+use planlab_dsa::BufferId;
+use planlab_results::Record;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::import::{Dropped, Framework};
-use planlab_workloads::formats::write_trace;
 use planlab_workloads::waste::{self, Waste};
 
-use super::view;
 use crate::cli::ExplainArgs;
-use crate::inputs::network::source_file;
 use crate::inputs::{self, Source};
-use crate::planning::{Cell, Judgement, RowContext, Runner, Samples, Subject, planners, record};
-use crate::shell::clock::now_ns;
-use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::planning::planners;
+use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
+use choice::{Chosen, Summary, choose};
 use failure::Failed;
+use largest::Largest;
+use planning::Planning;
 
 pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     planners::find(&args.planner)?;
+    #[cfg(feature = "reports")]
+    let page = page::Asked::open(args)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.file, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;
     let dropped = std::mem::take(&mut imported.dropped);
     dropped.iter().for_each(|dropped| note(&dropped.to_string()));
-    let part = imported.part(&source.name, &source.options()?)?;
+    let Chosen { part, why, others } = choose(imported, &source.name, &source.options()?)?;
     part.trace.notices.iter().for_each(|notice| note(notice));
     let framework = part.framework.unwrap_or_default();
+    let batch = question(args, &framework)?;
     let planning = Planning { args, name: &source.name, scratch: scratch.path() };
-    let best = planning.best(&part.trace, None)?;
-    let failed = match best.height {
-        Some(height) => Failed::of(&part.trace, &framework, height, &planning)?,
+    let best = planning.best(&part.trace.instance, None)?;
+    let failures = Failed::all(&part.trace, &framework, &planning)?;
+    let largest = match batch {
+        Some(question) => Some(Largest::find(&part.trace, &framework, &planning, question)?),
         None => None,
     };
     let (peak_step, peak) = waste::peak(&part.trace);
     let explained = Explained {
         file: &source.name,
         part: &part.name,
+        why,
+        others,
         waste: Waste::of(&part.trace, &framework),
         trace: &part.trace,
         framework: &framework,
@@ -51,16 +62,38 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
         best: &best.row,
         peak_step,
         peak,
-        failed,
+        failures,
+        largest,
     };
-    output.put(&shown::object(&explained), &shown::text(&explained, args.top))?;
-    Ok(exit_of(&best))
+    let text = shown::text(&explained, args.top);
+    output.put(&object::object(&explained), &text)?;
+    #[cfg(feature = "reports")]
+    page.write(&explained, best.plan.clone(), &text)?;
+    Ok(best.exit())
+}
+
+/// The batch that was recorded and the memory that a larger one may take.
+fn question(args: &ExplainArgs, framework: &Framework) -> Result<Option<(NonZeroU64, u64)>, Failure> {
+    let capacity = args.capacity.or_else(|| failure::capacity(framework));
+    match (args.batch, capacity) {
+        (Some(batch), Some(capacity)) => Ok(Some((batch, capacity))),
+        (Some(_), None) => {
+            Err(Failure::usage("--batch needs --capacity: the file does not say how much memory there is"))
+        }
+        (None, _) if args.capacity.is_some() && framework.failures.is_empty() => {
+            Err(Failure::usage("--capacity has no use here: memory did not run out, and there is no --batch"))
+        }
+        (None, _) => Ok(None),
+    }
 }
 
 /// Everything that is printed.
 struct Explained<'e> {
     file: &'e str,
     part: &'e str,
+    /// Why this trace was chosen of several, and the others.
+    why: Option<&'static str>,
+    others: Vec<Summary>,
     trace: &'e Trace,
     framework: &'e Framework,
     dropped: &'e [Dropped],
@@ -69,7 +102,9 @@ struct Explained<'e> {
     /// The step of the load, and the buffers that are in use then, largest first.
     peak_step: u64,
     peak: Vec<BufferId>,
-    failed: Option<Failed>,
+    /// The first times that memory ran out; `framework` has all.
+    failures: Vec<Failed>,
+    largest: Option<Largest>,
 }
 
 impl Explained<'_> {
@@ -84,52 +119,26 @@ impl Explained<'_> {
         let label = &self.trace.labels.buffers[id.index()];
         label.requested.unwrap_or(self.trace.instance.buffer(id).size).get()
     }
-}
 
-/// How plans are made.
-struct Planning<'a> {
-    args: &'a ExplainArgs,
-    name: &'a str,
-    scratch: &'a Path,
-}
-
-/// The best plan that was found.
-struct Best {
-    row: Record,
-    /// Of the plan, if one was found.
-    height: Option<u64>,
-}
-
-impl Planning<'_> {
-    /// Plans a trace in a process of its own; with a capacity it ends at the first plan that fits.
-    fn best(&self, trace: &Trace, capacity: Option<u64>) -> Result<Best, Failure> {
-        let path = self.scratch.join(if capacity.is_some() { "failed.csv" } else { "explained.csv" });
-        std::fs::write(&path, write_trace(trace))?;
-        // The copy is not compressed, whatever the file is.
-        let source = source_file(self.name.strip_suffix(".zst").unwrap_or(self.name), path);
-        let cell = Cell { target: capacity, ..Cell::of(&source, &self.args.planner, &self.args.limits) };
-        let digest = trace.instance.digest();
-        let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
-        let runner = Runner::new(cancel_token(), Samples::ONCE)?;
-        let context = RowContext::of(&runner, now_ns());
-        let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
-        let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
-        let row = record(&cell, &subject, &judged, None, context);
-        Ok(Best { height: height(&row, &judged), row })
+    /// The buffers of the peak by category, with their number and bytes, largest first.
+    fn categories(&self) -> Vec<(Option<&str>, usize, u64)> {
+        let mut all: std::collections::BTreeMap<Option<&str>, (usize, u64)> =
+            std::collections::BTreeMap::new();
+        for &id in &self.peak {
+            let category = self.trace.labels.buffers[id.index()].category.as_deref();
+            let (count, bytes) = all.entry(category).or_default();
+            *count += 1;
+            *bytes = bytes.saturating_add(self.trace.instance.buffer(id).size.get());
+        }
+        let mut all: Vec<_> = all.into_iter().map(|(name, (count, bytes))| (name, count, bytes)).collect();
+        all.sort_by_key(|&(_, _, bytes)| std::cmp::Reverse(bytes));
+        all
     }
-}
 
-/// The height of a plan that counts.
-fn height(row: &Record, judged: &Judgement<'_>) -> Option<u64> {
-    let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
-    judged.plan.as_ref().filter(|_| counts).map(VerifiedPlan::height).map(planlab_dsa::Bytes::get)
-}
-
-fn exit_of(best: &Best) -> Exit {
-    match best.row.status {
-        Status::Interrupted => Exit::Interrupted,
-        status if status.is_lie() => Exit::Invalid,
-        _ if best.height.is_some() => Exit::Complete,
-        _ => Exit::Incomplete,
+    /// Bytes that offsets are multiples of, if there is one number for all.
+    fn alignment(&self) -> Option<u64> {
+        let mut all = self.trace.instance.buffers().iter().map(|buffer| buffer.align.get());
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first).filter(|&bytes| bytes > 1)
     }
 }

@@ -1,112 +1,37 @@
-//! An explanation for people and for programs.
+//! An explanation for people: about twenty lines, the answer first.
 
-use planlab_dsa::BufferId;
+use planlab_dsa::{BufferId, Scope};
 use planlab_results::format;
 use planlab_workloads::waste::Cause;
-use serde_json::{Value, json};
 
+use super::super::fit::Fit;
+use super::Explained;
 use super::failure::{Answer, Failed};
-use super::{Explained, view};
-use crate::shell::JSON_VERSION;
+use super::largest::Largest;
 use crate::shell::quantity::percent;
-use crate::verbs::convert::dropped_object;
 
 /// Categories in the text.
 const CATEGORIES: usize = 4;
+/// Other traces of the file in the text.
+const OTHERS: usize = 4;
 
-pub(super) fn object(explained: &Explained<'_>) -> Value {
-    let Explained { trace, framework, best, .. } = *explained;
-    let height = best.height;
-    let difference = explained.waste.as_ref().zip(height).map(|(waste, height)| {
-        let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.key(), "bytes": number(bytes) });
-        json!({
-            "step": waste.step,
-            "reserved": waste.reserved,
-            "live": waste.live,
-            "bytes": number(i128::from(waste.reserved) - i128::from(height)),
-            "parts": waste.parts(height).map(part),
-        })
-    });
-    let reserved = explained.waste.as_ref().map(|waste| waste.reserved);
-    json!({
-        "version": JSON_VERSION,
-        "file": explained.file,
-        "part": explained.part,
-        "framework": (!framework.name.is_empty()).then_some(framework.name),
-        "buffers": trace.instance.len(),
-        "reserved": reserved,
-        "allocated": framework.allocated_peak,
-        "requested": explained.requested(),
-        "load": trace.instance.load().bytes,
-        "plan": view::object(best),
-        "difference": difference,
-        "peak": {
-            "step": explained.peak_step,
-            "buffers": explained.peak.iter().map(|id| buffer(explained, *id)).collect::<Vec<Value>>(),
-            "categories": categories(explained)
-                .into_iter()
-                .map(|(name, count, bytes)| json!({ "category": name, "buffers": count, "bytes": bytes }))
-                .collect::<Vec<Value>>(),
-        },
-        "failure": explained.failed.as_ref().map(failure),
-        "dropped": explained.dropped.iter().map(dropped_object).collect::<Vec<Value>>(),
-    })
-}
-
-/// JSON has no numbers of 128 bits, and no difference of two of 64 needs them where memory is real.
-fn number(bytes: i128) -> Value {
-    i64::try_from(bytes).map_or(Value::Null, Value::from)
-}
-
-fn buffer(explained: &Explained<'_>, id: BufferId) -> Value {
-    let label = &explained.trace.labels.buffers[id.index()];
-    let buffer = explained.trace.instance.buffer(id);
-    let live = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
-    let (start, end) = label.original_steps.unwrap_or(live);
-    json!({
-        "name": label.name,
-        "size": buffer.size,
-        "requested": explained.asked(id),
-        "start": start,
-        "end": end,
-        "stream": explained.framework.streams.get(id.index()),
-        "category": label.category,
-        "op": label.op,
-        "stack": explained.framework.stack(id.index()).collect::<Vec<&str>>(),
-    })
-}
-
-fn failure(failed: &Failed) -> Value {
-    let (answer, bytes) = match failed.answer {
-        Answer::Fits { height } => ("fits", Some(height)),
-        Answer::TooMuch { needed } => ("too-much", Some(needed)),
-        Answer::Unknown => ("unknown", None),
-    };
-    json!({
-        "step": failed.event.step,
-        "times": failed.times,
-        "requested": failed.event.size,
-        "device_free": failed.event.device_free,
-        "reserved": failed.reserved,
-        "live": failed.live,
-        "capacity": failed.capacity,
-        "plan": answer,
-        "plan_bytes": bytes,
-        "stack": failed.event.stack,
-    })
-}
-
-/// About twenty lines.
 pub(super) fn text(explained: &Explained<'_>, top: usize) -> String {
-    let mut lines = vec![title(explained), String::new()];
+    let mut lines = vec![title(explained)];
+    lines.extend(others(explained));
+    lines.push(String::new());
+    if let Some((first, more)) = explained.failures.split_first() {
+        lines.extend(out_of_memory(explained, first));
+        lines.extend(again(explained, more));
+        lines.push(String::new());
+    }
+    if let Some(largest) = &explained.largest {
+        lines.extend(batch(largest));
+        lines.push(String::new());
+    }
     lines.extend(figures(explained));
     lines.push(String::new());
     lines.extend(difference(explained));
     lines.extend(peak(explained, top));
-    if let Some(failed) = &explained.failed {
-        lines.push(String::new());
-        lines.extend(out_of_memory(failed));
-    }
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -115,43 +40,105 @@ fn title(explained: &Explained<'_>) -> String {
         "all" => String::new(),
         part => format!(", {part}"),
     };
-    format!("{}{part}: {} buffers", explained.file, explained.trace.instance.len())
+    let aligned = match (explained.alignment(), explained.framework.name) {
+        (Some(bytes), "PyTorch") => format!(", at multiples of {bytes} bytes as in PyTorch"),
+        (Some(bytes), _) => format!(", at multiples of {bytes} bytes"),
+        (None, _) => String::new(),
+    };
+    format!("{}{part}: {} buffers{aligned}", explained.file, explained.trace.instance.len())
+}
+
+/// Why this trace, where the file has several.
+fn others(explained: &Explained<'_>) -> Option<String> {
+    let why = explained.why?;
+    let one = |other: &super::Summary| match other.reserved {
+        Some(reserved) => format!("{} (reserved {})", other.name, size(reserved)),
+        None => format!("{} (load {})", other.name, size(other.load)),
+    };
+    let mut names: Vec<String> = explained.others.iter().take(OTHERS).map(one).collect();
+    if explained.others.len() > OTHERS {
+        names.push(format!("{} more", explained.others.len() - OTHERS));
+    }
+    Some(format!("chosen because {why}; --part explains another: {}", names.join(", ")))
 }
 
 /// Bytes with a unit and to the byte: `11.1 MiB (11143168)`.
-fn size(bytes: i128) -> String {
-    let sign = if bytes < 0 { "-" } else { "" };
-    match u64::try_from(bytes.unsigned_abs()) {
-        Ok(small @ ..1024) => format!("{sign}{small} B"),
-        Ok(large) => format!("{sign}{} ({bytes})", format::bytes(large)),
-        Err(_) => bytes.to_string(),
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..1024 => format!("{bytes} B"),
+        _ => format!("{} ({bytes})", format::bytes(bytes)),
     }
 }
 
-fn row(name: &str, bytes: impl Into<i128>, remark: &str) -> String {
-    format!("{name:<11}  {:<24}  {remark}", size(bytes.into()))
+fn row(name: &str, bytes: u64, remark: &str) -> String {
+    format!("{name:<11}  {:<24}  {remark}", size(bytes))
+}
+
+fn framework<'e>(explained: &Explained<'e>) -> &'e str {
+    match explained.framework.name {
+        "" => "the framework",
+        name => name,
+    }
 }
 
 fn figures(explained: &Explained<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let framework = match explained.framework.name {
-        "" => "the framework",
-        name => name,
-    };
+    let name = framework(explained);
     match &explained.waste {
-        Some(waste) => lines.push(row("reserved", waste.reserved, &format!("at most, by {framework}"))),
+        Some(waste) => lines.push(row("reserved", waste.reserved, &format!("at most, by {name}"))),
         None => lines.push("reserved     not said by the file".to_owned()),
     }
-    if let Some(allocated) = explained.framework.allocated_peak {
-        lines.push(row("allocated", allocated.get(), &format!("at most, as {framework} counts it")));
+    lines.extend(own_counts(explained));
+    let instance = &explained.trace.instance;
+    let (load, relaxed) = (instance.load().bytes.get(), instance.relaxed_load().bytes.get());
+    let requested = explained.requested();
+    if requested != load {
+        lines.push(row("requested", requested, "at most at once, in bytes that were asked for"));
     }
-    lines.push(row("requested", explained.requested(), "at most at once, in bytes that were asked for"));
-    let load = explained.trace.instance.load().bytes.get();
-    lines.push(row("load", load, "at most at once; no plan is lower"));
+    if instance.in_place().is_empty() {
+        lines.push(row("load", load, "at most at once; no plan is lower"));
+    } else {
+        lines.push(row("load", load, "at most at once; no plan is lower unless outputs overwrite inputs"));
+        lines.push(row("overwriting", relaxed, "at most at once if all do that may; no plan is lower"));
+    }
     lines.push(match explained.best.height {
         Some(height) => row("best plan", height, &proof(explained)),
         None => format!("best plan    none found: {}", explained.best.reason),
     });
+    lines
+}
+
+/// What the framework counted itself, against the trace.
+fn own_counts(explained: &Explained<'_>) -> Vec<String> {
+    let (name, framework) = (framework(explained), explained.framework);
+    let wrong: Vec<_> = framework.counts.iter().filter(|count| count.theirs != count.ours).collect();
+    let agree = if wrong.is_empty() && !framework.counts.is_empty() {
+        format!("; {name}'s own counts agree, to the byte")
+    } else {
+        String::new()
+    };
+    let mut lines = Vec::new();
+    if let Some(allocated) = framework.allocated_peak.map(|bytes| bytes.get()) {
+        let load = explained.trace.instance.load().bytes.get();
+        let is_in_blocks = !framework.taken.is_empty();
+        let remark = match allocated.checked_sub(load) {
+            Some(0) if is_in_blocks => format!("at most in blocks, just the load{agree}"),
+            Some(0) => format!("at most, as {name} counts it: the load, to the byte"),
+            Some(more) if is_in_blocks => {
+                format!("at most in blocks, {} more than the load{agree}", size(more))
+            }
+            Some(more) => {
+                format!("at most, as {name} counts it; {} of it are not in the recording", size(more))
+            }
+            None => format!("at most, as {name} counts it: {} less than the load", size(load - allocated)),
+        };
+        lines.push(row("allocated", allocated, &remark));
+    }
+    lines.extend(wrong.iter().map(|count| {
+        let apart = size(count.theirs.abs_diff(count.ours));
+        let (what, theirs) = (count.what, size(count.theirs));
+        format!("             {what}: {theirs} by {name}, {apart} off the recording, which has holes")
+    }));
     lines
 }
 
@@ -160,11 +147,18 @@ fn proof(explained: &Explained<'_>) -> String {
     let best = explained.best;
     let time = best.median_ns().map_or_else(String::new, |ns| format!(", {}", format::seconds(ns)));
     let planner = &best.planner;
+    let overwriting = match (best.hand_overs, best.bound_scope) {
+        (1.., _) => format!(", {} outputs overwrite inputs", best.hand_overs),
+        (0, Scope::NoHandOver) if !explained.trace.instance.in_place().is_empty() => {
+            " of the plans that overwrite nothing".to_owned()
+        }
+        _ => String::new(),
+    };
     if best.height == Some(best.bound) {
-        return format!("optimal, proved by {} ({planner}{time})", best.bound_evidence);
+        return format!("optimal{overwriting}, proved by {} ({planner}{time})", best.bound_evidence);
     }
     format!(
-        "at most {} above the optimum: {} bytes are proved by {} ({planner}{time})",
+        "at most {} above the optimum{overwriting}: {} bytes are proved by {} ({planner}{time})",
         percent(best.gap()),
         best.bound,
         best.bound_evidence
@@ -173,37 +167,68 @@ fn proof(explained: &Explained<'_>) -> String {
 
 fn difference(explained: &Explained<'_>) -> Vec<String> {
     let (Some(waste), Some(height)) = (&explained.waste, explained.best.height) else { return Vec::new() };
-    let all = i128::from(waste.reserved) - i128::from(height);
-    let mut lines =
-        vec![format!("reserved less the best plan is {}; at step {} it is", size(all), waste.step)];
+    let name = framework(explained);
+    let mut lines = match (waste.reserved.checked_sub(height), height.saturating_sub(waste.reserved)) {
+        (Some(0), _) => vec![format!("{name} reserved just what the best plan needs")],
+        (None, above) => vec![format!("the best plan is {} higher than what {name} reserved", size(above))],
+        (Some(more), _) => {
+            let step = waste.step;
+            vec![format!(
+                "{} are reserved that the best plan does not need; at step {step} they are",
+                size(more)
+            )]
+        }
+    };
     let parts = waste.parts(height);
-    let said = parts.iter().filter(|(_, bytes)| *bytes != 0);
-    lines.extend(said.map(|&(cause, bytes)| format!("  {:<24}  {}", size(bytes), reason(cause))));
+    let said = parts.iter().filter_map(|&(cause, bytes)| Some((cause, u64::try_from(bytes).ok()?)));
+    let has_segments = !explained.framework.segments.is_empty();
+    lines.extend(
+        said.filter(|(_, bytes)| *bytes > 0)
+            .map(|(cause, bytes)| format!("  {:<24}  {}", size(bytes), reason(cause, has_segments))),
+    );
+    let elsewhere = waste.needed_elsewhere(height);
+    if elsewhere > 0 && waste.reserved > height {
+        lines.push(format!("  besides, {} are free that the plan needs at another step", size(elsewhere)));
+    }
+    if waste.outside > 0 {
+        let outside = size(waste.outside);
+        lines.push(format!("  {outside} in use lie in no segment of the recording, which has holes"));
+    }
     lines.push(String::new());
     lines
 }
 
-fn reason(cause: Cause) -> &'static str {
+const fn reason(cause: Cause, has_segments: bool) -> &'static str {
     match cause {
-        Cause::Rounding => "rounding: buffers take whole blocks (in PyTorch of 512 bytes)",
-        Cause::PartlyUsed => "free space between the buffers of segments that are partly used",
-        Cause::OtherStreams => "free space in segments of other streams, which this stream may not use",
+        Cause::Rounding => "rounding of requests to whole blocks, beyond what the plan rounds",
+        Cause::Unsplit => "rests of blocks that were given out whole, as they were too small to split off",
+        Cause::PartlyUsed if has_segments => "free space in segments that are partly used",
+        Cause::PartlyUsed => "free space between the buffers",
+        Cause::OtherStreams => "free space in segments of other streams or pools, which may not be used",
         Cause::Cached => "cache: segments that hold no buffer",
-        Cause::Unknown => "free or cached; the file does not say which segments there were",
-        Cause::Order => "order: what is in use at this step, less the height of the plan",
+        Cause::CachedElsewhere => "cache of other streams or pools, which may not be used",
+        Cause::Unknown => {
+            "free or cached: the file says neither where buffers lie nor which segments there were"
+        }
+        Cause::InPlace => "buffers that the plan lets outputs overwrite",
+        Cause::PlanAbove => "the plan is higher",
     }
 }
 
 fn peak(explained: &Explained<'_>, top: usize) -> Vec<String> {
     let count = explained.peak.len();
-    let shown = count.min(top);
+    let shown = match count.min(top) {
+        0 => String::new(),
+        shown if shown == count => ", all of them".to_owned(),
+        shown => format!(", the largest {shown}"),
+    };
     let mut lines =
-        vec![format!("the peak, step {}: {count} buffers, the largest {shown}", explained.peak_step)];
+        vec![format!("the peak of the load, step {}: {count} buffers{shown}", explained.peak_step)];
     lines.extend(explained.peak.iter().take(top).map(|id| line(explained, *id)));
-    let categories = categories(explained);
+    let categories = explained.categories();
     if categories.iter().any(|(name, ..)| name.is_some()) {
         let one = |(name, _, bytes): &(Option<&str>, usize, u64)| {
-            format!("{} {}", name.unwrap_or("none"), size(i128::from(*bytes)))
+            format!("{} {}", name.unwrap_or("none"), size(*bytes))
         };
         let most: Vec<String> = categories.iter().take(CATEGORIES).map(one).collect();
         let rest = if categories.len() > CATEGORIES { ", ..." } else { "" };
@@ -220,55 +245,96 @@ fn line(explained: &Explained<'_>, id: BufferId) -> String {
     let innermost = explained.framework.stack(id.index()).next().filter(|&frame| frame != op);
     let inside = innermost.map_or_else(String::new, |frame| format!(" (in {frame})"));
     let category = label.category.as_ref().map_or_else(String::new, |category| format!(" [{category}]"));
-    format!("  {:<24}  {}{category}  {op}{inside}", size(i128::from(bytes)), label.name)
+    format!("  {:<24}  {}{category}  {op}{inside}", size(bytes), label.name)
 }
 
-/// The categories of the peak with their buffers and bytes, largest first.
-fn categories<'e>(explained: &Explained<'e>) -> Vec<(Option<&'e str>, usize, u64)> {
-    let mut all: std::collections::BTreeMap<Option<&str>, (usize, u64)> = std::collections::BTreeMap::new();
-    for &id in &explained.peak {
-        let category = explained.trace.labels.buffers[id.index()].category.as_deref();
-        let (count, bytes) = all.entry(category).or_default();
-        *count += 1;
-        *bytes = bytes.saturating_add(explained.trace.instance.buffer(id).size.get());
-    }
-    let mut all: Vec<_> = all.into_iter().map(|(name, (count, bytes))| (name, count, bytes)).collect();
-    all.sort_by_key(|&(_, _, bytes)| std::cmp::Reverse(bytes));
-    all
-}
-
-fn out_of_memory(failed: &Failed) -> Vec<String> {
-    let often = match failed.times {
-        1 => String::new(),
-        times => format!(", the last of {times} times"),
-    };
+fn out_of_memory(explained: &Explained<'_>, failed: &Failed) -> Vec<String> {
     let frame = failed.event.stack.first().map_or_else(String::new, |frame| format!(" by {frame}"));
-    let asked = size(i128::from(failed.event.size));
-    let mut lines =
-        vec![format!("out of memory at step {}{often}: {asked} were asked for{frame}", failed.event.step)];
-    let (reserved, live) = (size(i128::from(failed.reserved)), size(i128::from(failed.live)));
+    let asked = size(failed.event.size);
+    let (reserved, live) = (size(failed.reserved), size(failed.live));
     let left = match failed.event.device_free {
-        Some(free) => format!("; the device had {} left", size(i128::from(free))),
+        Some(free) => format!("; the device had {} left", size(free)),
         None => String::new(),
     };
-    lines.push(format!("  {reserved} were reserved, {live} of them in use{left}"));
-    let capacity = failed.capacity.map_or_else(String::new, |capacity| size(i128::from(capacity)));
-    lines.push(match failed.answer {
-        Answer::Fits { height } => format!(
-            "  a plan would have fit: {} with the request, of {capacity} that could be had",
-            size(i128::from(height))
-        ),
-        Answer::TooMuch { needed } => format!(
-            "  no plan would have fit: {} are needed at least, of {capacity} that could be had",
-            size(i128::from(needed))
-        ),
+    vec![
+        format!("out of memory at step {}: {asked} were asked for{frame}", failed.event.step),
+        format!("  {reserved} were reserved, {live} of them in use{left}"),
+        format!("  {}", answer(explained, failed)),
+    ]
+}
+
+fn answer(explained: &Explained<'_>, failed: &Failed) -> String {
+    let of = match (failed.capacity, explained.part.contains("/stream-")) {
+        (Some(capacity), false) => format!("of {} that are available", size(capacity)),
+        (Some(capacity), true) => format!("of {} that this stream had or could get", size(capacity)),
+        (None, _) => String::new(),
+    };
+    match failed.answer {
+        Answer::Fits { height } => {
+            format!("a plan would have fit: {} for all up to then and the request, {of}", size(height))
+        }
+        Answer::TooMuch { needed } => {
+            format!("no plan would have fit: {} are needed at least up to then, {of}", size(needed))
+        }
         Answer::Unknown if failed.capacity.is_none() => {
-            "  whether a plan would have fit is not known: the file does not say what the device had left"
+            "whether a plan would have fit is not known: the file does not say what the device had left; \
+             --capacity does"
+                .to_owned()
+        }
+        Answer::Unknown if failed.is_limited => {
+            "whether a plan would have fit is not known: the device had enough left, so a limit was set that the \
+             file does not say; --capacity does"
                 .to_owned()
         }
         Answer::Unknown => {
-            format!("  whether a plan fits {capacity} was not settled in time; --time-limit gives it more")
+            format!("whether a plan would have fit was not settled in time, {of}; --time-limit gives it more")
         }
+    }
+}
+
+/// The other times that memory ran out.
+fn again(explained: &Explained<'_>, more: &[Failed]) -> Vec<String> {
+    let answer = |failed: &Failed| match failed.answer {
+        Answer::Fits { .. } => "a plan would have fit",
+        Answer::TooMuch { .. } => "no plan would have fit",
+        Answer::Unknown => "whether a plan would have fit is not known",
+    };
+    let one = |failed: &Failed| {
+        let (step, asked) = (failed.event.step, size(failed.event.size));
+        format!("  again at step {step}: {asked} were asked for; {}", answer(failed))
+    };
+    let mut lines: Vec<String> = more.iter().map(one).collect();
+    let rest = explained.framework.failures.len() - explained.failures.len();
+    match rest {
+        0 => {}
+        1 => lines.push("  and once more, which was not looked at".to_owned()),
+        _ => lines.push(format!("  and {rest} times more, which were not looked at")),
+    }
+    lines
+}
+
+fn batch(largest: &Largest) -> Vec<String> {
+    let (recorded, capacity) = (largest.recorded, size(largest.capacity));
+    let mut lines = vec![format!("the largest batch in {capacity}, recorded at {recorded}:")];
+    let next = match largest.refuted {
+        Some((batch, needed)) => format!("; a batch of {batch} needs {} at least", size(needed)),
+        None => "; larger ones were not tried".to_owned(),
+    };
+    lines.push(match largest.planned {
+        Some((batch, height)) => format!("  {batch:<7}  with a plan of {}{next}", size(height)),
+        None => format!("  none     has a plan that fits{next}"),
     });
+    if let Some((key, fit)) = largest.pool {
+        let batch = match fit {
+            Fit::None => "none".to_owned(),
+            Fit::Most(batch) | Fit::All(batch) => batch.to_string(),
+            Fit::Unknown => "unknown".to_owned(),
+        };
+        lines.push(format!("  {batch:<7}  with a pool like PyTorch's (simulated: {key}, on one stream)"));
+    }
+    let (count, bytes) = (largest.kept.0, size(largest.kept.1));
+    lines.push(format!(
+        "  this assumes that all sizes grow with the batch, but for {count} buffers of the model and optimizer ({bytes})"
+    ));
     lines
 }

@@ -21,7 +21,7 @@ const MISSES: [(&str, &str); 7] = [
     ("other_size", "another size or alignment than planned"),
     ("other_order", "a block that should have been free was in use"),
     ("departed", "later in a round that left its plan"),
-    ("reentrant", "asked for by a signal handler in the middle of another call"),
+    ("reentrant", "requested by a signal handler in the middle of another call"),
 ];
 /// The most plans that the table shows.
 const SHOWN: usize = 12;
@@ -83,7 +83,7 @@ impl Device {
             text += &format!("{}: missed: {count}, {means}\n", self.device);
         }
         text += &format!(
-            "{}: {} held at most, {} in use at most; asked the driver {} times; no room: {}\n",
+            "{}: {} held at most, {} in use at most; requests to the driver: {}; no room: {}\n",
             self.device,
             format::bytes(self.count("reserved_peak")),
             format::bytes(self.count("used_peak")),
@@ -104,6 +104,7 @@ fn missed(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str,
 struct Plan {
     requests: u64,
     planned: u64,
+    bytes: Bytes,
     height: Bytes,
     load: Bytes,
     bound: Bytes,
@@ -114,6 +115,11 @@ struct Plan {
 }
 
 impl Plan {
+    /// The bytes that a round saves by using memory more than once.
+    fn bytes_saved(&self) -> u64 {
+        self.bytes.get().saturating_sub(self.height.get())
+    }
+
     /// Page faults that its rounds would have taken at the rate before the plan.
     fn faults_saved(&self) -> u64 {
         self.rounds.saturating_mul(self.faults_before_milli) / 1000
@@ -170,6 +176,10 @@ impl Total {
         self.counts.get(name).copied().unwrap_or(0)
     }
 
+    fn bytes_saved(&self) -> u64 {
+        self.plans.iter().map(Plan::bytes_saved).sum()
+    }
+
     fn faults_saved(&self) -> u64 {
         self.plans.iter().map(Plan::faults_saved).sum()
     }
@@ -196,6 +206,7 @@ impl Total {
             "wrong_frees": self.count("wrong_frees"),
             "plans": plans,
             "devices": self.devices.iter().map(Device::object).collect::<Vec<_>>(),
+            "bytes_saved": self.bytes_saved(),
             "faults_saved": self.faults_saved(),
             "minor_faults": self.minor_faults,
             "peak_rss": self.peak_rss,
@@ -221,7 +232,7 @@ impl Total {
             text += &format!("missed: {count}, {means}\n");
         }
         let (rounds, departures) = (self.count("rounds"), self.count("departures"));
-        text += &format!("rounds that went as planned: {rounds}; that did not: {departures}\n");
+        text += &format!("rounds that followed their plan: {rounds}; that departed from it: {departures}\n");
         if self.plans.is_empty() {
             text +=
                 "no plan: no sequence of large requests came twice in a row, or too few bytes were in use\n";
@@ -231,6 +242,12 @@ impl Total {
         }
         text += &plan_table(&self.plans);
         let time = seconds(self.count("nanoseconds"));
+        if !self.plans.is_empty() {
+            let saved = format::bytes(self.bytes_saved());
+            text += &format!(
+                "memory saved by reuse: {saved}, the sizes of all planned requests less the heights\n"
+            );
+        }
         text += &format!("page faults saved, about: {}\n", self.faults_saved());
         text += &format!("in the allocator, by samples: {time}\n");
         text + &devices
@@ -267,7 +284,8 @@ fn plan_table(plans: &[Plan]) -> String {
 fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
     let mut groups: Vec<(u64, Plan)> = Vec::new();
     for plan in plans {
-        let figures = |plan: &Plan| (plan.requests, plan.planned, plan.height, plan.load, plan.bound);
+        let figures =
+            |plan: &Plan| (plan.requests, plan.planned, plan.bytes, plan.height, plan.load, plan.bound);
         match groups.iter_mut().find(|(_, of)| figures(of) == figures(plan)) {
             Some((count, of)) => {
                 *count += 1;
@@ -289,7 +307,7 @@ fn counted(number: u64, what: &str) -> String {
 /// The possible reasons for missing statistics.
 pub(super) fn none_seen(min_size: u64) -> String {
     format!(
-        "no large request was seen: the program made none of at least {}, or it is static or set-uid, has an allocator of \
+        "no large request was seen: the program made no request of at least {}, or it is static or set-uid, has an allocator of \
          its own, or ended by a signal or by _exit",
         format::bytes(min_size)
     )
@@ -299,6 +317,7 @@ fn plan_object(plan: &Plan) -> Value {
     json!({
         "requests": plan.requests,
         "planned": plan.planned,
+        "bytes": plan.bytes,
         "height": plan.height,
         "load": plan.load,
         "bound": plan.bound,
@@ -326,7 +345,7 @@ mod tests {
 
     #[test]
     fn memory_of_gpus_is_told_beside_that_of_the_host() {
-        let plan = r#"{"requests":41,"planned":41,"height":900,"load":800,"bound":900,"planning_ns":5,"rounds":3,"departures":1,"faults_before_milli":0}"#;
+        let plan = r#"{"requests":41,"planned":41,"bytes":2500,"height":900,"load":800,"bound":900,"planning_ns":5,"rounds":3,"departures":1,"faults_before_milli":0}"#;
         let device = format!(
             r#"{{"device":"cuda:0","streams":2,"counts":{{"requests":100,"bytes":5000,"planned":75,"unplanned":25}},
             "memory":{{"reserved_peak":4096,"used_peak":2048,"device_allocations":7,"out_of_memory":0}},"plans":[{plan}]}}"#

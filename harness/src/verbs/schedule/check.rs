@@ -7,6 +7,7 @@ use crate::inputs;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::quantity::memory;
 
 pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Verdict {
     let name = inputs::name(file);
@@ -34,7 +35,8 @@ pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Ve
             });
             let text = format!(
                 "valid\nseconds  {:.6}\nimages   {speed:.1} a second\nheight   {}\n",
-                audited.seconds, audited.height
+                audited.seconds,
+                memory(audited.height.get())
             );
             output.put(&value, &text)?;
             Ok(Exit::Complete)

@@ -60,7 +60,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     }
     if is_file(&args.net) && args.measured_batch.is_none() {
         return Err(Failure::usage(
-            "--loss needs a net that can be made for any batch; a training net has one",
+            "--loss needs a net that can be made for any batch; a training net has one batch",
         ));
     }
     let runner = Runner::new(cancel_token())?;
@@ -105,7 +105,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         "schedulers": rows.iter().map(object).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{}: the largest batch found that fits with its offsets, at most {} slower than if all of it fitted; schedulers stop \
+        "{}: the largest batch found that fits with its offsets, at most {} slower than without a limit of memory; schedulers stop \
          at the first schedule that is fast enough\n\n{}",
         args.net,
         percent(Some(loss)),

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     let exit = study.exit();
     let written = match (target, study.best()) {
         (Some(target), Some(best)) => target.write(best.schedule().write_jsonl().as_bytes()),
-        (Some(_), None) => Err(Failure::new(Exit::Incomplete, "no schedule fits, so none is written")),
+        (Some(_), None) => Err(Failure::new(Exit::Incomplete, "no schedule fits, so no file is written")),
         (None, _) => Ok(()),
     };
     match args.output.as_deref() {
@@ -241,7 +241,7 @@ impl<'a> Study<'a> {
         let problem = &self.question.problem;
         let bytes = |bytes: Bytes| Shown::Bytes(bytes.get()).shown();
         format!(
-            "{} at batch {} on {}: {} of memory, {} of it reserved; {unlimited:.1} images/s if all of it fitted\n\n{}",
+            "{} at batch {} on {}: {} of memory, {} of it reserved; {unlimited:.1} images/s without a limit of memory\n\n{}",
             problem.net.name(),
             problem.net.batch(),
             problem.machine.name,

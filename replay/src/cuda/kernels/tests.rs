@@ -121,7 +121,7 @@ impl Machine<'_> {
         self.function.lines[lane.at].operation.starts_with("shfl")
     }
 
-    /// All lanes have reached the same exchange, or the end.
+    /// Exchanges values once all lanes have reached the same exchange, or the end.
     fn shuffle(&self, warp: &mut [Lane]) {
         let waiting = warp.iter().filter(|lane| !lane.is_done).count();
         assert!(waiting == 0 || waiting == warp.len(), "a lane left before the exchange");

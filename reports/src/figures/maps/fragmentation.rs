@@ -5,10 +5,11 @@ use planlab_dsa::{Instance, VerifiedPlan};
 use plotters::style::RGBColor;
 
 use super::MapOptions;
-use super::rectangles::{Layout, Pixels};
+use super::pixels::Pixels;
 use super::sheet::Sheet;
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
+use crate::figures::layout::Layout;
 use crate::figures::palette::{PAPER, heat};
 use crate::figures::raster::Raster;
 use crate::format::{count_real, percent, real};

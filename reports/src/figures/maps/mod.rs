@@ -1,10 +1,12 @@
 //! Maps of one plan: where every buffer lies, and where memory is free.
 
+mod classes;
 mod fragmentation;
+mod pixels;
 mod placement;
-mod rectangles;
 mod sheet;
 
+pub(crate) use classes::map_colours;
 pub use fragmentation::fragmentation_map;
 pub use placement::placement_map;
 

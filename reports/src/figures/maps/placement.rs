@@ -1,24 +1,25 @@
-//! The placement map: time across, addresses up, colour by category.
+//! The placement map: time across, addresses up, colour by category, size or lifetime.
 //!
 //! A dashed line marks the first step of the peak load. The buffers in use at that step, which force every plan to be
 //! at least that high, have a dark edge. Those that reach the plan's height have a red one.
 
-use std::collections::BTreeMap;
-
-use planlab_dsa::{BufferId, Instance, Labels, VerifiedPlan};
+use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
 use plotters::style::RGBColor;
 
 use super::MapOptions;
-use super::rectangles::{Layout, Pixels};
+use super::classes::Classes;
+use super::pixels::Pixels;
 use super::sheet::{PEAK, Sheet};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
-use crate::figures::palette::{PAPER, RED, category, shade};
+use crate::figures::layout::Layout;
+use crate::figures::palette::{PAPER, RED, shade};
 use crate::figures::raster::Raster;
 
 /// Memory that no buffer uses.
 const FREE: RGBColor = RGBColor(0xee, 0xf1, 0xf4);
+
 /// Draws a plan; without one, stacks the buffers as they would lie without any reuse.
 #[must_use]
 pub fn placement_map(
@@ -28,19 +29,19 @@ pub fn placement_map(
     options: &MapOptions,
 ) -> Drawing {
     let layout = Layout::new(instance, plan);
-    let categories = Categories::new(instance, labels);
+    let classes = Classes::new(instance, labels);
     let name = if plan.is_some() { "Placement map" } else { "Buffers without reuse" };
-    let raster = paint(instance, &layout, Pixels::new(&layout, options), &categories);
-    Sheet::new(name, instance, plan, &layout, options).drawing(raster, categories.entries())
+    let raster = paint(instance, &layout, Pixels::new(&layout, options), &classes);
+    Sheet::new(name, instance, plan, &layout, options).drawing(raster, entries(&classes))
 }
 
-fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, categories: &Categories) -> Raster {
+fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, classes: &Classes) -> Raster {
     let mut raster = Raster::new(pixels.columns, pixels.rows, PAPER);
     let ceiling = pixels.rows - pixels.level(layout.height);
     raster.fill((0, ceiling), (pixels.columns, pixels.rows), FREE);
     for rectangle in &layout.rectangles {
         let (from, to) = pixels.corners(rectangle);
-        raster.boxed(from, to, categories.color(rectangle.id));
+        raster.boxed(from, to, classes.color(rectangle.id));
     }
     let peak = instance.load().step.get();
     for rectangle in &layout.rectangles {
@@ -48,71 +49,27 @@ fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, categories: &Cate
         let at_top = rectangle.high == layout.height;
         let (from, to) = pixels.corners(rectangle);
         if (at_peak || at_top) && to.0 > from.0 + 3 && to.1 > from.1 + 3 {
-            let dark = shade(categories.color(rectangle.id), -0.6);
+            let dark = shade(classes.color(rectangle.id), -0.6);
             raster.edge(from, to, if at_top { RED } else { dark });
         }
     }
     raster
 }
 
-/// Categories and their colours.
-struct Categories {
-    /// For each buffer: the index of its category, and a number for its shade.
-    of: Vec<usize>,
-    names: Vec<Option<String>>,
-    bytes: Vec<u64>,
-}
-
-impl Categories {
-    fn new(instance: &Instance, labels: &Labels) -> Self {
-        let category = |id: BufferId| labels.buffers.get(id.index()).and_then(|label| label.category.clone());
-        let mut bytes: BTreeMap<Option<String>, u64> = BTreeMap::new();
-        for id in instance.ids() {
-            *bytes.entry(category(id)).or_default() += instance.buffer(id).size.get();
-        }
-        let numbers: BTreeMap<_, _> = bytes.keys().cloned().zip(0_usize..).collect();
-        let of = instance.ids().map(|id| numbers[&category(id)]).collect();
-        let (names, bytes) = bytes.into_iter().unzip();
-        Self { of, names, bytes }
-    }
-
-    /// The category's colour, slightly lighter or darker to distinguish neighbours.
-    fn color(&self, id: BufferId) -> RGBColor {
-        let base = self.base(self.of[id.index()]);
-        let shades = [0.0, 0.18, -0.12, 0.32, 0.08];
-        shade(base, shades[id.index() % shades.len()])
-    }
-
-    fn base(&self, number: usize) -> RGBColor {
-        category(self.names[number].as_deref(), number)
-    }
-
-    /// The legend entries, largest category first.
-    fn entries(&self) -> Vec<Entry> {
-        let mut order: Vec<usize> = (0..self.names.len()).collect();
-        order.sort_by_key(|&number| std::cmp::Reverse(self.bytes[number]));
-        let mut entries: Vec<Entry> = order
-            .into_iter()
-            .map(|number| {
-                let name = self.names[number].as_deref().unwrap_or("buffer");
-                let text: String = name.chars().take(18).collect();
-                Entry { key: Key::Box, color: self.base(number), text }
-            })
-            .collect();
-        entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
-        entries.push(Entry {
-            key: Key::Line { dashed: true },
-            color: PEAK,
-            text: "peak step, load".to_owned(),
-        });
-        entries.push(Entry { key: Key::Line { dashed: false }, color: RED, text: "height".to_owned() });
-        entries
-    }
+/// The legend.
+fn entries(classes: &Classes) -> Vec<Entry> {
+    let entry = |(name, color): (&str, RGBColor)| Entry { key: Key::Box, color, text: name.to_owned() };
+    let mut entries: Vec<Entry> = classes.names().map(entry).collect();
+    entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
+    entries.push(Entry { key: Key::Line { dashed: true }, color: PEAK, text: "peak step, load".to_owned() });
+    entries.push(Entry { key: Key::Line { dashed: false }, color: RED, text: "height".to_owned() });
+    entries
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::palette::category;
     use planlab_dsa::{Buffer, Bytes, Label, LiveRange, Offset, Plan};
 
     fn sample() -> (Instance, Labels) {
@@ -126,7 +83,7 @@ mod tests {
 
     fn raster(instance: &Instance, labels: &Labels, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Raster {
         let layout = Layout::new(instance, Some(plan));
-        paint(instance, &layout, Pixels::new(&layout, options), &Categories::new(instance, labels))
+        paint(instance, &layout, Pixels::new(&layout, options), &Classes::new(instance, labels))
     }
 
     fn pixel(raster: &Raster, x: f64, y: f64) -> RGBColor {

@@ -6,9 +6,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor};
 
 use super::MapOptions;
-use super::rectangles::{Layout, ROOM};
+use super::pixels::ROOM;
 use crate::figures::chart::{Chart, Entry, LETTERS, Room, chart, legend, letters, level, line};
 use crate::figures::coord::Axis;
+use crate::figures::layout::Layout;
 use crate::figures::palette::{MUTED, RED, TEXT};
 use crate::figures::raster::Raster;
 use crate::figures::{Area, Drawing, Drawn, figure};

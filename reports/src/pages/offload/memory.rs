@@ -134,8 +134,8 @@ pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
     if misfits.is_empty() {
         pieces.push(Piece::fine("The best offsets of every schedule fit its capacity."));
     } else {
-        let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: how the bound on \
-                       what their best offsets need was had.";
+        let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: what \
+        proves the bound on the height of their best offsets.";
         pieces.push(Piece::Table(super::trimmed(heights("offload-misfits", caption, misfits.into_iter()))));
     }
     let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \

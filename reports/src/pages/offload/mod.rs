@@ -18,24 +18,25 @@ use planlab_results::table::{Table, Value};
 use crate::data::schedules::{self, Case, Run, Schedules, gigabytes};
 use crate::format::{count, count_real, percent, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece, Text};
+use crate::site::page::{Menu, Page, Piece, Text};
 
 /// The page; `None` without schedule rows.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let schedules = site.schedules;
     schedules.cases.first()?;
-    let mut page = Page::new("offload.html", "Offload").named("What if it does not fit?");
+    let mut page = Page::new("offload.html", "Offload").named(Menu::Memory, "What if it does not fit?");
     page.heading = "Offload: what if it does not fit?".into();
     page.pieces.push(Piece::text(asked(schedules)));
     page.pieces.extend(failures::pieces(site));
     page.pieces.push(Piece::heading("The largest that fits, its price, and the fastest scheduler"));
     page.pieces.extend(schedules.cases.iter().map(|case| Piece::text(answer(case))));
     page.pieces.push(Piece::note(Text::marked(
-        "A schedule says of each feature map whether it is kept, swapped to the host, or recomputed. Times are *simulated*: \
-         operations take the times of the problem, copies their bytes over the rate of the link. A schedule fits if its \
-         buffers do *with their offsets*. An image is an input of the batch; of language models, a sequence. Input: height and \
-         width of the images, where they are not those of the net. Where a scheduler ran several times on one problem, the \
-         run with the widest limits counts, of equals the last. GB: 10^9 bytes; in tables GB/s is the rate of the link, and \
+        "A schedule decides for each feature map whether it is kept, swapped to the host, or recomputed. Times \
+         are *simulated*: operations take the times of the problem, and a copy takes its bytes over the rate of \
+         the link. A schedule fits if its buffers fit *with their offsets*. An image is an input of the batch; \
+         for language models, a sequence. Input: height and width of the images, if they differ from those of \
+         the net. If a scheduler ran several times on one problem, the run with the widest limits counts, and of \
+         equals the last. GB: 10^9 bytes; in tables GB/s is the rate of the link, and \
          *of GB* the capacity.",
     )));
     page.pieces.extend(memory::findings(schedules));

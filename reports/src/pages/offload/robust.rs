@@ -21,10 +21,10 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     }
     let mut pieces = vec![Piece::heading("If operations take other times")];
     pieces.push(Piece::note(
-        "Each schedule keeps its order and runs again with other times: every operation and every copy takes its time, more \
-         or less by up to so many percent, drawn evenly and anew for each draw; all schedulers have the same draws. Slowdown: \
-         against the time that was planned. Compute alone is what the same draws do to an iteration in which nothing waits; \
-         no schedule avoids that part.",
+        "Each schedule keeps its order and runs again with other times: the time of every operation and every \
+         copy changes by a random percentage up to the given one, drawn uniformly and anew for each draw; all \
+         schedulers have the same draws. Slowdown: against the planned time. Compute alone is what the same \
+         draws do to an iteration in which nothing waits; no schedule avoids that part.",
     ));
     pieces.extend(schedules.cases.iter().filter_map(figure));
     pieces.extend(super::shown_or_folded(largest));
@@ -80,7 +80,8 @@ fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool
     let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();
     let mut table = super::table(
         name,
-        "Slowdown against the planned time if times are off by up to so many percent: the median and the worst of the draws, \
+        "Slowdown against the planned time if times are off by up to the given percentage: the median and the \
+         worst of the draws, \
          and (alone) the median of compute alone.",
         &[("batch", "Batch"), ("scheduler", "Scheduler"), ("draws", "Draws")],
     );

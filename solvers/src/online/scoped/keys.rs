@@ -56,7 +56,7 @@ impl Keys {
         key
     }
 
-    /// The last request was refused: it may be made again.
+    /// Takes back the last request, which was refused: it may be made again.
     pub(super) fn put_back(&mut self) {
         if let Some(current) = self.current {
             self.operations[current].next -= 1;

@@ -121,7 +121,7 @@ impl Profile {
         }
     }
 
-    /// A set for each key, each with room for all keys; no sets if there are too many keys.
+    /// Makes a set for each key, each with room for all keys; no sets if there are too many keys.
     fn make_room(&mut self) {
         let keys = self.known.len();
         if keys > MOST_KEYS {

@@ -7,8 +7,9 @@
 //! | [`Annealing`] | a change below what sticks out above the ceiling, accepted by its heat |
 //! | [`Tabu`] | makes the best of ten such changes; a moved buffer then rests |
 //! | [`Lns`] | frees a few buffers and places them by an exact search |
+//! | [`BlockBuilding`] | takes blocks of buffers apart, and joins them to others |
 //!
-//! All but the last share a decoder that after a change places only those buffers again that the change may affect. All
+//! All but the last two share a decoder that after a change places only those buffers again that the change may affect. All
 //! but the first run until they are stopped: give them a limit. A first plan exists at once: the best of the greedy
 //! orders (for the hill climbs: the order of the original).
 //!
@@ -17,6 +18,7 @@
 //! thread.
 
 pub(crate) mod annealing;
+pub(crate) mod block_building;
 mod decoder;
 pub(crate) mod hill_climb_tvm;
 pub(crate) mod hill_climb_vela;
@@ -33,6 +35,8 @@ pub(crate) mod walk;
 mod window;
 
 pub use annealing::Annealing;
+pub use block_building::BlockBuilding;
+pub(crate) use block_building::BlockSearch;
 pub use hill_climb_tvm::HillClimbTvm;
 pub use hill_climb_vela::HillClimbVela;
 pub use lns::Lns;
@@ -41,6 +45,7 @@ pub(crate) use lns::LnsTurns;
 pub use probe::DecoderProbe;
 pub(crate) use start::{first_fit, from_incumbent, from_plan};
 pub use tabu::Tabu;
+pub(crate) use walk::Search;
 
 use planlab_dsa::Honours;
 

@@ -131,7 +131,7 @@ pub(crate) fn heights_of_cheapest(buffers: &[Buffer]) -> Vec<u64> {
     heights
 }
 
-/// All ways in which buffers can follow one another.
+/// Tries all ways in which buffers can follow one another.
 fn follow_all(buffers: &[Buffer], inputs: &mut Vec<Option<usize>>, see: &mut dyn FnMut(&[Option<usize>])) {
     let Some(&(_, start, _)) = buffers.get(inputs.len()) else { return see(inputs) };
     let may_follow = |&i: &usize| buffers[i].2 <= start && !inputs.contains(&Some(i));

@@ -96,7 +96,7 @@ fn load(trace: &Trace, clock: &Clock, events: &mut Vec<Value>) {
     events.extend(points.map(|(step, bytes)| counter(ALL, "load", clock.at(step.get()), bytes.get())));
 }
 
-/// A counter that has one value from the first step to the last.
+/// Writes a counter that has one value from the first step to the last.
 fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut Vec<Value>) {
     let starts = trace.instance.buffers().iter().map(|buffer| buffer.live.start().get());
     if let Some(first) = starts.min() {
@@ -105,7 +105,7 @@ fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut V
     }
 }
 
-/// What the framework held: at each step if it says so, else at most.
+/// Writes what the framework held: at each step if it says so, else at most.
 fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Vec<Value>) {
     let segments = framework.map_or(&[][..], |framework| &framework.segments);
     let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -129,7 +129,7 @@ fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events:
     }
 }
 
-/// The highest end among the live buffers of an arena, wherever it changes.
+/// Writes the highest end among the live buffers of an arena, wherever it changes.
 fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Vec<Value>) {
     let mut changes: BTreeMap<u32, Vec<(bool, u64)>> = BTreeMap::new();
     for (buffer, offset) in trace.instance.buffers().iter().zip(&plan.offsets) {

@@ -41,8 +41,8 @@ struct BufferObject<'t> {
     op: Option<&'t str>,
 }
 
-/// A plan as JSON: height and load in bytes, the arenas, and an object for each buffer in the trace's order, with its
-/// half-open life in the file's steps and the id of the buffer whose place it takes (`overwrites`).
+/// A plan as JSON: height and load in bytes, the arenas, and an object for each buffer in the trace's order. A buffer
+/// has its half-open life in the file's steps and the id of the buffer whose place it takes (`overwrites`).
 ///
 /// # Panics
 ///

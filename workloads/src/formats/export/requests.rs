@@ -103,7 +103,7 @@ mod tests {
             // A round in part at the front is no round.
             (&[3, 1, 2, 3, 1, 2, 3], Some((1, 3))),
             (&[1, 2, 3, 4], None),
-            // Two equal requests at the end of many are none.
+            // Two equal requests at the end of many are no round.
             (&[1, 2, 3, 4, 5, 5], None),
             (&[], None),
         ];

@@ -86,7 +86,7 @@ const MOST_TENSORS: usize = 1 << 24;
 ///
 /// # Errors
 ///
-/// The byte at which the model is none, or that its data lie behind the flatbuffer (models past 2 GB).
+/// The byte at which the file is no model, or that its data lie behind the flatbuffer (models past 2 GB).
 pub fn with_offline_plan(file: &str, model: &[u8], plan: &[u8]) -> Result<Vec<u8>, FormatError> {
     rooted(model, plan).map_err(|Broken { at, reason }| FormatError::at_byte(file, at, reason))
 }
@@ -189,7 +189,7 @@ impl Front {
         places
     }
 
-    /// A vector of offsets, the last of which is filled in later; says where it begins and where that one is.
+    /// A vector of offsets, whose last one is filled in later; returns the places of the vector and of that offset.
     fn vector(&mut self, targets: &[Target]) -> Result<(usize, usize), Broken> {
         let at = self.bytes.len();
         let count = u32::try_from(targets.len() + 1).map_err(|_| Broken::new(0, "too many buffers"))?;

@@ -97,7 +97,7 @@ impl<'f> Gather<'f> {
         self.draft.meta(key, plain(&value.into()));
     }
 
-    /// Aligns offsets, and rounds sizes up, to so many bytes. The line is where the file says so.
+    /// Aligns offsets, and rounds sizes up, to multiples of `bytes`. The line is where the file says so.
     pub(super) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
         let said = self.draft.comment(line, &format!("alignment: {bytes}"));
         said.map_err(|reason| FormatError::new(self.file, line, reason))
@@ -173,7 +173,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// A framework that held so many bytes.
+/// A framework that held `reserved` bytes.
 pub(super) fn framework(name: &'static str, reserved: Option<u64>) -> Framework {
     Framework { reserved_peak: reserved.map(Bytes::new), ..Framework::new(name) }
 }

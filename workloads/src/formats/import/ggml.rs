@@ -5,9 +5,9 @@
 //! tail of a larger parent is freed there. Sizes are those that the allocator rounded up. What is never freed lives to the
 //! end of its graph.
 //!
-//! A log has many graphs and does not say where one ends: the next begins where memory that is live is given out again,
-//! where the first tensor of the graph comes again at the start of the memory, or where ggml tells that it makes its
-//! buffer anew. Nor does it say to which of several backends an address belongs; such a log is refused.
+//! A log has many graphs and does not say where one ends. Three events begin the next: memory that is live is given out
+//! again; the first tensor of the graph comes again at the start of the memory; ggml reports that it makes its buffer
+//! anew. Nor does the log say to which of several backends an address belongs; such a log is refused.
 //!
 //! # References
 //!

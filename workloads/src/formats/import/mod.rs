@@ -26,7 +26,8 @@ use super::text::Unpacked;
 use super::{FormatError, ReadOptions, Trace, lab};
 
 pub use input::Input;
-pub use report::{Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
+pub use report::{Count, Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
+pub(crate) use torch::BEFORE as BEFORE_RECORDING;
 
 /// A format of another tool.
 pub struct Reader {

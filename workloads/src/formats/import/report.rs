@@ -54,6 +54,11 @@ pub struct Framework {
     pub placement: Vec<Option<u64>>,
     /// Bytes that each buffer took there, which may be more than the trace's size; empty if it does not say.
     pub taken: Vec<u64>,
+    /// How many of them are the rest of a free block that was given out whole, beyond what the request is rounded to; may
+    /// be empty.
+    pub tails: Vec<u64>,
+    /// Its own counts of bytes in use, beside those that the trace gives.
+    pub counts: Vec<Count>,
     /// Frames of call stacks: `model.py:12 forward`.
     pub frames: Vec<String>,
     /// Call stacks.
@@ -82,6 +87,8 @@ pub struct Segment {
     pub steps: (u64, u64),
     /// The stream that may use it.
     pub stream: u64,
+    /// The private pool that it belongs to; `(0, 0)` is what all share.
+    pub pool: (u64, u64),
     /// Whether it is mapped into a range of addresses that grows: buffers may span it and its neighbours.
     pub is_mapped: bool,
 }
@@ -93,10 +100,26 @@ pub struct OutOfMemory {
     pub step: u64,
     /// Bytes that were asked for.
     pub size: u64,
+    /// Bytes that the framework asked the device for to serve it, if that is known.
+    pub asked_of_device: Option<u64>,
     /// Bytes that the device had left.
     pub device_free: Option<u64>,
+    /// The stream that asked.
+    pub stream: u64,
     /// The call stack, innermost frame first.
     pub stack: Vec<String>,
+}
+
+/// What a framework counted itself, beside the same of the trace: they differ where the recording has a hole or the reader a
+/// fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// What was counted: `blocks in use at the end`.
+    pub what: &'static str,
+    /// By the framework.
+    pub theirs: u64,
+    /// By the trace.
+    pub ours: u64,
 }
 
 impl Dropped {
@@ -125,7 +148,7 @@ impl std::fmt::Display for Dropped {
 }
 
 impl Part {
-    /// The framework's own placement as a plan of the trace, its lowest place at 0; `None` where it does not place every
+    /// The framework's own placement as a plan of the trace, its lowest place at 0; `None` unless it places every
     /// buffer. Places are handed over wherever the trace permits it and the framework did so. The plan is not verified.
     #[must_use]
     pub fn own_plan(&self) -> Option<Plan> {

@@ -10,7 +10,7 @@ use crate::models::net::{Call, ValueId};
 use crate::models::rules::{self, Backward, Place, Source};
 
 impl Lowering<'_> {
-    /// The gradient of the loss with respect to itself.
+    /// Adds the gradient of the loss with respect to itself.
     pub(super) fn seed(&mut self) {
         let target = self.begin(self.program.result);
         self.graph.operation(Operation::new("seed").writes([target.tensor]));
@@ -140,7 +140,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// One operation that computes the gradient of one input.
+    /// Adds one operation that computes the gradient of one input.
     fn product(&mut self, costed: &Costed<'_>, input: ValueId, mut reads: Vec<TensorId>) {
         let target = self.begin(input);
         reads.extend(completed(std::slice::from_ref(&target)));

@@ -238,7 +238,7 @@ fn bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
     value.bytes().map(Some).map_err(|reason| format!("`{}`: {reason}", super::shown(name)))
 }
 
-/// The names that the nodes of a graph inside of a node read.
+/// Collects the names that the nodes of a graph inside of a node read.
 fn names_in<'g>(graph: &'g Graph, names: &mut Vec<&'g str>) {
     for node in &graph.nodes {
         names.extend(node.inputs.iter().map(String::as_str));

@@ -48,7 +48,7 @@ impl<R: Read> Bytes<R> {
         Ok(Some(byte))
     }
 
-    /// Appends so many bytes to a buffer, or all that there are; says how many.
+    /// Appends `count` bytes to a buffer, or all that are left; returns their number.
     pub(super) fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
         let mut left = count;
         while left > 0 && self.fill()? {

@@ -26,7 +26,7 @@ impl<const N: usize> Fields<N> {
         Self { keys: names.map(|name| heap.name(name)), places: FxHashMap::default() }
     }
 
-    /// The entries of a dict; `None` if the value is none.
+    /// The entries of a dict; `None` if the value is no dict.
     pub(in super::super) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
         let (shape, start, byte) = heap.dict(dict)?;
         let keys = &self.keys;

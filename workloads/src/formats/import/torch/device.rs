@@ -7,19 +7,27 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{Fields, Heap, Record, Value};
-use super::super::{Dropped, Framework, OutOfMemory, Part, Segment};
+use super::super::{Count, Dropped, Framework, OutOfMemory, Part, Segment};
 use super::annotations::{Annotations, Marks};
+use super::blocks::{self, BLOCK, Rules};
 use super::frames::{NamedStacks, Stacks, clip};
 use super::lives::Lives;
-use super::segments::{Held, Piece, peak};
-use super::snapshot::{Numbers, Snapshot, no_dict};
+use super::segments::{Held, Piece, most, peak};
+use super::snapshot::{FinalSegment, Numbers, Snapshot, no_dict, pool_of};
 use super::{Life, sort, trace};
 
-/// PyTorch gives out memory in blocks that are multiples of this many bytes.
-const BLOCK: u64 = 512;
-
-const EVENT: [&str; 9] =
-    ["action", "addr", "size", "stream", "frames", "user_metadata", "time_us", "device_free", "category"];
+const EVENT: [&str; 10] = [
+    "action",
+    "addr",
+    "size",
+    "stream",
+    "frames",
+    "user_metadata",
+    "time_us",
+    "device_free",
+    "category",
+    "pool_id",
+];
 
 /// Call stacks of failures that are kept: those of the last.
 const MOST_STACKS: usize = 1000;
@@ -28,7 +36,7 @@ const MOST_STACKS: usize = 1000;
 pub(super) struct DeviceReader<'f> {
     file: &'f str,
     device: u64,
-    fields: Fields<9>,
+    fields: Fields<10>,
     /// Events so far.
     events: u64,
     lives: Lives,
@@ -37,6 +45,8 @@ pub(super) struct DeviceReader<'f> {
     /// Categories that buffers say of themselves.
     said: FxHashMap<Value, Option<Arc<str>>>,
     failures: Vec<(OutOfMemory, Option<u32>)>,
+    /// Step and bytes of the last event of a snapshot being made.
+    counted: Option<(u64, u64)>,
     unknown: u64,
 }
 
@@ -52,6 +62,7 @@ impl<'f> DeviceReader<'f> {
             stacks: Stacks::new(heap),
             said: FxHashMap::default(),
             failures: Vec::new(),
+            counted: None,
             unknown: 0,
         }
     }
@@ -100,8 +111,9 @@ impl<'f> DeviceReader<'f> {
     }
 
     /// The event of a step.
-    fn event(&mut self, heap: &Heap, step: u64, record: &Record<9>) -> Result<(), FormatError> {
-        let [action, address, size, stream, frames, metadata, time, device_free, category] = record.values;
+    fn event(&mut self, heap: &Heap, step: u64, record: &Record<10>) -> Result<(), FormatError> {
+        let [action, address, size, stream, frames, metadata, time, device_free, category, pool] =
+            record.values;
         let action = action.and_then(|action| heap.text(action)).unwrap_or("");
         let device = self.device;
         let place = || format!("device_traces[{device}][{}] ({})", step - 1, clip(action));
@@ -130,7 +142,8 @@ impl<'f> DeviceReader<'f> {
             }
             "segment_alloc" | "segment_free" | "segment_map" | "segment_unmap" => {
                 let is_mapped = matches!(action, "segment_map" | "segment_unmap");
-                let piece = Piece { address: address()?, size: size()?, stream: stream()?, is_mapped };
+                let pool = pool_of(heap, pool);
+                let piece = Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
                 match action {
                     "segment_alloc" | "segment_map" => self.held.take(piece, step),
                     _ => self.held.give_back(piece, step),
@@ -139,10 +152,12 @@ impl<'f> DeviceReader<'f> {
             "oom" => {
                 let device_free =
                     device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
-                let failure = OutOfMemory { step, size: size()?, device_free, stack: Vec::new() };
+                let (size, stream, stack) = (size()?, stream()?, Vec::new());
+                // The settings, which say what the device is asked for, come after the events.
+                let failure = OutOfMemory { step, size, asked_of_device: None, device_free, stream, stack };
                 self.failures.push((failure, self.stacks.of(heap, frames)));
             }
-            "snapshot" => {}
+            "snapshot" => self.counted = Some((step, size()?)),
             "" => return Err(numbers.error("has no `action`")),
             _ => self.unknown += 1,
         }
@@ -176,8 +191,8 @@ impl<'f> DeviceReader<'f> {
                     let requested =
                         requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
                     let stack = self.stacks.of(heap, frames);
-                    let (stream, size) = (segment.piece.stream, requested);
-                    self.lives.in_use(Life { end, size, address, stream, stack, ..Life::default() });
+                    let (stream, block, size) = (segment.piece.stream, size, requested);
+                    self.lives.in_use(Life { end, size, address, block, stream, stack, ..Life::default() });
                 }
             }
             let last = segment.piece.address.checked_add(segment.piece.size);
@@ -191,27 +206,35 @@ impl<'f> DeviceReader<'f> {
 
     fn device(self, snapshot: &Snapshot, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
         let mine = snapshot.segments.iter().filter(|segment| segment.device == self.device);
-        let last: Vec<Piece> = mine.map(|segment| segment.piece).collect();
+        let mut last: Vec<&FinalSegment> = mine.collect();
+        let pieces: Vec<Piece> = last.iter().map(|segment| segment.piece).collect();
         let (mut lives, mut dropped) = self.lives.finish(end, self.events, !last.is_empty());
-        let mut segments = self.held.finish(&last, end);
+        let mut segments = self.held.finish(&pieces, end);
+        blocks::fill(&mut lives, &segments, &snapshot.rules);
         if self.unknown > 0 {
             dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
         }
+        let (mut failures, mut counted) = (self.failures, self.counted);
         let mut name = format!("cuda:{}", self.device);
         if let Some(stream) = stream_of(options.part.as_deref(), &name) {
             name = format!("{name}/stream-{stream}");
             lives.retain(|life| life.stream == stream);
             segments.retain(|segment| segment.stream == stream);
+            last.retain(|segment| segment.piece.stream == stream);
+            failures.retain(|(failure, _)| failure.stream == stream);
+            counted = None;
         }
         sort(&mut lives);
-        let stacks = self.stacks.finish();
-        let without = self.failures.len().saturating_sub(MOST_STACKS);
-        let failures = self.failures.into_iter().enumerate().map(|(number, (failure, stack))| {
+        let counts = counts(&lives, end, &last, counted);
+        let (stacks, rules) = (self.stacks.finish(), snapshot.rules.clone());
+        let without = failures.len().saturating_sub(MOST_STACKS);
+        let failures = failures.into_iter().enumerate().map(|(number, (failure, stack))| {
             let stack = if number < without { Vec::new() } else { stacks.texts(stack) };
-            OutOfMemory { stack, ..failure }
+            let asked_of_device = rules.asked_of_device(failure.size);
+            OutOfMemory { stack, asked_of_device, ..failure }
         });
         let failures = failures.collect();
-        let device = Device { name, lives, segments, stacks, failures };
+        let device = Device { name, lives, segments, stacks, failures, counts, rules };
         ((!device.lives.is_empty()).then_some(device), dropped)
     }
 }
@@ -223,11 +246,13 @@ pub(super) struct Device {
     segments: Vec<Segment>,
     stacks: NamedStacks,
     failures: Vec<OutOfMemory>,
+    counts: Vec<Count>,
+    rules: Rules,
 }
 
 impl Device {
     pub(super) fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
-        let Self { name, lives, segments, stacks, failures } = self;
+        let Self { name, lives, segments, stacks, failures, counts, rules } = self;
         let reserved = (!segments.is_empty()).then(|| peak(&segments).0);
         let mut metadata = vec![
             ("framework", "pytorch".to_owned()),
@@ -235,16 +260,21 @@ impl Device {
             ("device", name.clone()),
         ];
         metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let blocks = |size: u64| size.checked_next_multiple_of(BLOCK).unwrap_or(size);
+        let allocated = most(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
+        let tail = |life: &Life| life.block.saturating_sub(rules.rounded(life.size));
         let placement = lives.iter().map(|life| Some(life.address)).collect();
-        let taken = lives.iter().map(|life| blocks(life.size)).collect();
+        let taken = lives.iter().map(|life| life.block).collect();
+        let tails = lives.iter().map(tail).collect();
         let stack_of = lives.iter().map(|life| life.stack).collect();
         let streams = lives.iter().map(|life| life.stream).collect();
-        let trace = trace(file, options, &metadata, lives, |stack| stacks.op(stack))?;
+        let trace = trace(file, options, &metadata, (lives, BLOCK), |stack| stacks.op(stack))?;
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
             placement,
+            allocated_peak: Some(Bytes::new(allocated)),
             taken,
+            tails,
+            counts,
             stack_of,
             streams,
             frames: stacks.frames,
@@ -255,6 +285,31 @@ impl Device {
         };
         Ok(Part { name, trace, framework: Some(framework) })
     }
+}
+
+/// What the allocator counted itself: in its final segments, and when it made the snapshot.
+fn counts(lives: &[Life], end: u64, last: &[&FinalSegment], counted: Option<(u64, u64)>) -> Vec<Count> {
+    let sum = |of: fn(&FinalSegment) -> Option<u64>| -> Option<u64> {
+        last.iter().map(|segment| of(segment)).try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))
+    };
+    let at = |step: u64, of: fn(&Life) -> u64| {
+        let live = lives.iter().filter(|life| (life.start..life.end).contains(&step));
+        live.map(of).fold(0, u64::saturating_add)
+    };
+    let (block, size) = (|life: &Life| life.block, |life: &Life| life.size);
+    let none = last.is_empty();
+    let blocks = sum(|segment| segment.active).filter(|_| !none);
+    let requested = sum(|segment| segment.requested).filter(|_| !none);
+    let all = [
+        ("blocks in use at the end", blocks, at(end - 1, block)),
+        ("bytes asked for that are in use at the end", requested, at(end - 1, size)),
+        (
+            "blocks in use when the snapshot was made",
+            counted.map(|(_, bytes)| bytes),
+            counted.map_or(0, |(step, _)| at(step, block)),
+        ),
+    ];
+    all.into_iter().filter_map(|(what, theirs, ours)| Some(Count { what, theirs: theirs?, ours })).collect()
 }
 
 /// The stream of `cuda:0/stream-7`.

@@ -64,7 +64,7 @@ impl Stacks {
         }
     }
 
-    /// The number of the stack that a list of frames is; `None` if there are none.
+    /// The number of the stack that a list of frames is; `None` without frames.
     pub(super) fn of(&mut self, heap: &Heap, frames: Option<Value>) -> Option<u32> {
         let list = frames?;
         if self.generation != heap.generation() {

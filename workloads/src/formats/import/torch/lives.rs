@@ -48,7 +48,7 @@ const fn add(count: &mut (u64, u64), bytes: u64) {
 }
 
 impl Lives {
-    /// A buffer begins; its `end` is not known yet.
+    /// Begins a buffer, whose `end` is not known yet.
     pub(super) fn alloc(&mut self, life: Life) {
         let step = life.start;
         if let Some(old) = self.live.remove(&life.address) {
@@ -68,7 +68,7 @@ impl Lives {
         self.requested.insert(address);
     }
 
-    /// A buffer ends at `life.end`; where nothing is known of it, all but its start is as in `life`.
+    /// Ends a buffer at `life.end`. If it is unknown, all but its start is as in `life`.
     pub(super) fn free(&mut self, life: Life) {
         let (step, address) = (life.end, life.address);
         let was_requested = self.requested.remove(&address);
@@ -82,7 +82,7 @@ impl Lives {
         self.ended.insert(address, step);
     }
 
-    /// A block is in use after the last event, and lives on to `life.end`.
+    /// Notes a block that is in use after the last event; it lives on to `life.end`.
     pub(super) fn in_use(&mut self, life: Life) {
         if self.live.remove(&life.address).is_none() {
             self.before(life, true);

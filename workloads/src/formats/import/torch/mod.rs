@@ -1,6 +1,7 @@
 //! What PyTorch writes about its memory: snapshots of its allocator for GPUs, and traces of its profiler.
 
 mod annotations;
+mod blocks;
 mod device;
 mod frames;
 mod lives;
@@ -14,7 +15,7 @@ pub(super) use snapshot::READER as SNAPSHOT;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use planlab_dsa::{ArenaId, Label};
+use planlab_dsa::{Alignment, ArenaId, Label};
 
 use super::super::draft::{Draft, RawBuffer};
 use super::super::{FormatError, ReadOptions, Trace};
@@ -26,6 +27,8 @@ struct Life {
     end: u64,
     size: u64,
     address: u64,
+    /// Bytes of the block that it lies in; 0 if that is not known.
+    block: u64,
     stream: u64,
     /// When it was made, in microseconds; 0 if that is not known.
     time: u64,
@@ -35,16 +38,18 @@ struct Life {
 }
 
 /// Category of buffers that are older than the recording.
-const BEFORE: &str = "before-recording";
+pub(crate) const BEFORE: &str = "before-recording";
 
-/// The trace of buffers in their order; `op` says what to call their stacks.
+/// The trace of buffers in their order; `op` says what to call their stacks. Offsets are aligned as the addresses are, to
+/// `most` bytes at most, unless the options say otherwise.
 fn trace(
     file: &str,
     options: &ReadOptions,
     metadata: &[(&str, String)],
-    lives: Vec<Life>,
+    (lives, most): (Vec<Life>, u64),
     op: impl Fn(u32) -> Option<String>,
 ) -> Result<Trace, FormatError> {
+    let align = if options.alignment.is_none() { alignment(&lives, most) } else { None };
     let mut draft = Draft::new(file, options);
     metadata.iter().for_each(|(key, value)| draft.meta(key, value.clone()));
     let mut before = 0;
@@ -60,14 +65,26 @@ fn trace(
         };
         let category = life.category.as_deref().map(str::to_owned);
         let label = Label { name, category, op: life.stack.and_then(&op), ..Label::default() };
-        let raw =
-            RawBuffer { label, lower: life.start, upper: life.end, size: life.size, ..RawBuffer::default() };
+        let raw = RawBuffer {
+            label,
+            lower: life.start,
+            upper: life.end,
+            size: life.size,
+            align,
+            ..RawBuffer::default()
+        };
         draft.buffer(raw, ArenaId::default());
     }
     draft.finish()
 }
 
-/// The order of rows: by start, then by size from the largest.
+/// The largest power of two up to `most` that divides all addresses.
+fn alignment(lives: &[Life], most: u64) -> Option<Alignment> {
+    let bits = lives.iter().fold(most, |bits, life| bits | life.address);
+    Alignment::new(1 << bits.trailing_zeros().min(63))
+}
+
+/// Sorts the rows by start, then by size from the largest.
 fn sort(lives: &mut [Life]) {
     lives.sort_by_key(|life| (life.start, Reverse(life.size), life.address));
 }

@@ -14,9 +14,13 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::{Dropped, Framework, Imported, Input, Part, Reader};
+use super::blocks::BLOCK;
 use super::frames::clip;
 use super::lives::Lives;
 use super::{Life, sort, trace};
+
+/// PyTorch aligns memory of the host to this many bytes.
+const CPU_ALIGNMENT: u64 = 64;
 
 pub(in super::super) const READER: Reader = Reader {
     key: "torch-profiler",
@@ -224,8 +228,9 @@ fn device(
         ("device", name.clone()),
     ];
     metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
+    let widest = if name == "cpu" { CPU_ALIGNMENT } else { BLOCK };
     let placement = lives.iter().map(|life| Some(life.address)).collect();
-    let trace = trace(file, options, &metadata, lives, |op| names.get(op as usize).cloned())?;
+    let trace = trace(file, options, &metadata, (lives, widest), |op| names.get(op as usize).cloned())?;
     let framework = Framework {
         allocated_peak: most(|event| event.allocated).map(Bytes::new),
         reserved_peak: reserved.map(Bytes::new),

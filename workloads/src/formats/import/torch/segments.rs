@@ -21,6 +21,7 @@ struct Range {
     end: u64,
     since: u64,
     stream: u64,
+    pool: (u64, u64),
     is_mapped: bool,
 }
 
@@ -30,6 +31,7 @@ pub(super) struct Piece {
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) stream: u64,
+    pub(super) pool: (u64, u64),
     pub(super) is_mapped: bool,
 }
 
@@ -39,8 +41,8 @@ impl Piece {
     }
 
     fn segment(self, steps: (u64, u64)) -> Segment {
-        let Self { address, size, stream, is_mapped } = self;
-        Segment { address, size, steps, stream, is_mapped }
+        let Self { address, size, stream, pool, is_mapped } = self;
+        Segment { address, size, steps, stream, pool, is_mapped }
     }
 }
 
@@ -49,9 +51,9 @@ impl Held {
     pub(super) fn take(&mut self, piece: Piece, step: u64) {
         // What a hole in the history kept from being given back was given back by now.
         self.cut(piece, step);
-        let Piece { stream, is_mapped, .. } = piece;
+        let Piece { stream, pool, is_mapped, .. } = piece;
         if piece.size > 0 {
-            self.now.insert(piece.address, Range { end: piece.end(), since: step, stream, is_mapped });
+            self.now.insert(piece.address, Range { end: piece.end(), since: step, stream, pool, is_mapped });
         }
     }
 
@@ -96,8 +98,8 @@ impl Held {
 
     fn end(&mut self, low: u64, high: u64, range: Range, step: u64) {
         if range.since < step {
-            let piece =
-                Piece { address: low, size: high - low, stream: range.stream, is_mapped: range.is_mapped };
+            let Range { stream, pool, is_mapped, .. } = range;
+            let piece = Piece { address: low, size: high - low, stream, pool, is_mapped };
             self.all.push(piece.segment((range.since, step)));
         }
     }
@@ -122,9 +124,13 @@ impl Held {
 
 /// The most bytes that were held at once, and the first step at which they were.
 pub(in super::super) fn peak(segments: &[Segment]) -> (u64, u64) {
-    let comes = segments.iter().map(|segment| (segment.steps.0, i128::from(segment.size)));
-    let goes = segments.iter().map(|segment| (segment.steps.1, -i128::from(segment.size)));
-    let mut changes: Vec<(u64, i128)> = comes.chain(goes).collect();
+    most(segments.iter().map(|segment| (segment.steps, segment.size)))
+}
+
+/// The most bytes at once of what has steps and a size, and the first step at which they are there.
+pub(super) fn most(all: impl Iterator<Item = ((u64, u64), u64)>) -> (u64, u64) {
+    let both = |((start, end), size)| [(start, i128::from(size)), (end, -i128::from(size))];
+    let mut changes: Vec<(u64, i128)> = all.flat_map(both).collect();
     changes.sort_unstable();
     let (mut held, mut most, mut at) = (0, 0, 0);
     for group in changes.chunk_by(|a, b| a.0 == b.0) {
@@ -141,7 +147,7 @@ mod tests {
     use super::*;
 
     fn piece(address: u64, size: u64) -> Piece {
-        Piece { address, size, stream: 0, is_mapped: false }
+        Piece { address, size, stream: 0, pool: (0, 0), is_mapped: false }
     }
 
     fn shown(segments: &[Segment]) -> Vec<(u64, u64, u64, u64)> {

@@ -12,6 +12,7 @@ use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{self, Fields, Heap, Value, Watch};
 use super::super::{Dropped, Imported, Input, Reader};
 use super::annotations::{MARK, Marks};
+use super::blocks::Rules;
 use super::device::{Device, DeviceReader};
 use super::frames::clip;
 use super::segments::Piece;
@@ -115,6 +116,7 @@ pub(super) struct Snapshot {
     histories: Vec<Value>,
     pub(super) segments: Vec<FinalSegment>,
     pub(super) annotations: Option<Value>,
+    pub(super) rules: Rules,
     host_events: u64,
 }
 
@@ -123,18 +125,21 @@ pub(super) struct FinalSegment {
     pub(super) device: u64,
     pub(super) piece: Piece,
     pub(super) blocks: Value,
+    /// Bytes of blocks in use, and of the requests in them, as the allocator counts them.
+    pub(super) active: Option<u64>,
+    pub(super) requested: Option<u64>,
     /// For errors.
     pub(super) byte: u64,
 }
 
 impl Snapshot {
     fn new(file: &str, heap: &mut Heap, root: Value) -> Result<Self, FormatError> {
-        let names = [TRACES, "segments", "external_annotations", "host_traces"];
+        let names = [TRACES, "segments", "external_annotations", "host_traces", "allocator_settings"];
         let Some(top) = Fields::new(heap, names).of(heap, root) else {
             let reason = format!("a snapshot is a dict, this is a value of type {}", root.type_name());
             return Err(FormatError::at_byte(file, 0, reason));
         };
-        let [histories, segments, annotations, host] = top.values;
+        let [histories, segments, annotations, host, settings] = top.values;
         let error = |reason: String| FormatError::at_byte(file, top.byte, reason);
         if histories.is_none() && segments.is_none() {
             let reason =
@@ -163,7 +168,8 @@ impl Snapshot {
         let host_events = host.iter().map(count).sum();
         let segments = list(segments, "segments")?;
         let segments = read_segments(file, heap, &segments)?;
-        Ok(Self { histories, segments, annotations, host_events })
+        let rules = Rules::read(heap, settings);
+        Ok(Self { histories, segments, annotations, rules, host_events })
     }
 
     /// One more than the highest device.
@@ -189,13 +195,23 @@ impl Snapshot {
 }
 
 fn read_segments(file: &str, heap: &mut Heap, values: &[Value]) -> Result<Vec<FinalSegment>, FormatError> {
-    let names = ["device", "address", "total_size", "stream", "blocks", "is_expandable"];
+    let names = [
+        "device",
+        "address",
+        "total_size",
+        "stream",
+        "blocks",
+        "is_expandable",
+        "segment_pool_id",
+        "active_size",
+        "requested_size",
+    ];
     let mut fields = Fields::new(heap, names);
     let mut segments = Vec::with_capacity(values.len());
     for (number, &value) in values.iter().enumerate() {
         let place = || format!("segments[{number}]");
         let record = fields.take(heap, value).ok_or_else(|| no_dict(file, heap, &place(), value))?;
-        let [device, address, size, stream, blocks, expandable] = record.values;
+        let [device, address, size, stream, blocks, expandable, pool, active, requested] = record.values;
         let numbers = Numbers { file, heap, byte: record.byte, place: &place };
         let Some(blocks) = blocks.filter(|&blocks| heap.items(blocks).is_some()) else {
             return Err(numbers.error("has no list `blocks`"));
@@ -204,13 +220,16 @@ fn read_segments(file: &str, heap: &mut Heap, values: &[Value]) -> Result<Vec<Fi
             address: numbers.needed(address, "address")?,
             size: numbers.needed(size, "total_size")?,
             stream: numbers.or_zero(stream, "stream")?,
+            pool: pool_of(heap, pool),
             is_mapped: expandable.and_then(|flag| heap.integer(flag)) == Some(1),
         };
         let device = numbers.or_zero(device, "device")?;
         if device >= MOST_DEVICES {
             return Err(numbers.error(&format!("has a bad `device`: {device}")));
         }
-        segments.push(FinalSegment { device, piece, blocks, byte: record.byte });
+        let count = |value: Option<Value>| heap.whole(value?);
+        let (active, requested) = (count(active), count(requested));
+        segments.push(FinalSegment { device, piece, blocks, active, requested, byte: record.byte });
     }
     Ok(segments)
 }
@@ -231,6 +250,15 @@ pub(super) fn no_dict(file: &str, heap: &Heap, place: &str, value: Value) -> For
             let reason = format!("{place} is a value of type {}, not a dict", value.type_name());
             FormatError::at_byte(file, 0, reason)
         }
+    }
+}
+
+/// The private pool that a pair of numbers names; what says nothing belongs to the common one.
+pub(super) fn pool_of(heap: &Heap, pair: Option<Value>) -> (u64, u64) {
+    let numbers = pair.and_then(|pair| heap.items(pair)).unwrap_or_default();
+    match numbers {
+        &[first, second] => (heap.whole(first).unwrap_or(0), heap.whole(second).unwrap_or(0)),
+        _ => (0, 0),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What XLA's heap simulator did: from its events to lives.
 //!
-//! A buffer that shares with another (`SHARE_WITH`) has that one's memory; the two, and whoever shares with either, are
+//! A buffer that shares with another (`SHARE_WITH`) has that one's memory; the two, and all that share with either, are
 //! one buffer here, as large as the largest of them, from the first `ALLOC` to the last `FREE`. The first of them may be
 //! freed before the second shares with it: the memory changes hands at that instruction.
 
@@ -74,7 +74,7 @@ pub(super) fn lives(
     Ok(all)
 }
 
-/// A member that nobody freed lives to the end, and its memory with it.
+/// Lets a member that nobody freed live to the end, and its memory with it.
 fn stretch(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64) {
     for shared in all {
         if shared.members.iter().any(|member| known[member].1) {

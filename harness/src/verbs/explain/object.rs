@@ -1,0 +1,142 @@
+//! An explanation for programs.
+
+use planlab_dsa::BufferId;
+use planlab_workloads::formats::import::Count;
+use planlab_workloads::waste::Cause;
+use serde_json::{Value, json};
+
+use super::super::fit::Fit;
+use super::super::view;
+use super::Explained;
+use super::choice::Summary;
+use super::failure::{Answer, Failed};
+use super::largest::Largest;
+use crate::shell::JSON_VERSION;
+use crate::verbs::convert::dropped_object;
+
+pub(super) fn object(explained: &Explained<'_>) -> Value {
+    let Explained { trace, framework, best, .. } = *explained;
+    let list = |values: Vec<Value>| Value::Array(values);
+    let categories = explained.categories().into_iter();
+    json!({
+        "version": JSON_VERSION,
+        "file": explained.file,
+        "part": explained.part,
+        "why": explained.why,
+        "others": list(explained.others.iter().map(other).collect()),
+        "framework": (!framework.name.is_empty()).then_some(framework.name),
+        "buffers": trace.instance.len(),
+        "reserved": explained.waste.as_ref().map(|waste| waste.reserved),
+        "allocated": framework.allocated_peak,
+        "counts": list(framework.counts.iter().map(count).collect()),
+        "requested": explained.requested(),
+        "load": trace.instance.load().bytes,
+        "load_with_hand_overs": trace.instance.relaxed_load().bytes,
+        "alignment": explained.alignment(),
+        "plan": view::object(best),
+        "difference": difference(explained),
+        "peak": {
+            "step": explained.peak_step,
+            "buffers": list(explained.peak.iter().map(|id| buffer(explained, *id)).collect()),
+            "categories": list(categories
+                .map(|(name, count, bytes)| json!({ "category": name, "buffers": count, "bytes": bytes }))
+                .collect()),
+        },
+        "failures": list(explained.failures.iter().map(failure).collect()),
+        "failures_in_all": framework.failures.len(),
+        "batch": explained.largest.as_ref().map(batch),
+        "dropped": list(explained.dropped.iter().map(dropped_object).collect()),
+    })
+}
+
+fn other(other: &Summary) -> Value {
+    json!({
+        "part": other.name,
+        "buffers": other.buffers,
+        "load": other.load,
+        "reserved": other.reserved,
+        "failures": other.failures,
+    })
+}
+
+fn count(count: &Count) -> Value {
+    json!({ "what": count.what, "framework": count.theirs, "trace": count.ours })
+}
+
+fn difference(explained: &Explained<'_>) -> Option<Value> {
+    let (waste, height) = (explained.waste.as_ref()?, explained.best.height?);
+    let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.key(), "bytes": number(bytes) });
+    Some(json!({
+        "step": waste.step,
+        "reserved": waste.reserved,
+        "live": waste.live,
+        "outside": waste.outside,
+        "bytes": number(i128::from(waste.reserved) - i128::from(height)),
+        "parts": waste.parts(height).map(part),
+        "needed_elsewhere": waste.needed_elsewhere(height),
+    }))
+}
+
+/// JSON has no numbers of 128 bits, and no difference of two of 64 needs them where memory is real.
+fn number(bytes: i128) -> Value {
+    i64::try_from(bytes).map_or(Value::Null, Value::from)
+}
+
+fn buffer(explained: &Explained<'_>, id: BufferId) -> Value {
+    let label = &explained.trace.labels.buffers[id.index()];
+    let buffer = explained.trace.instance.buffer(id);
+    let live = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
+    let (start, end) = label.original_steps.unwrap_or(live);
+    json!({
+        "name": label.name,
+        "size": buffer.size,
+        "requested": explained.asked(id),
+        "start": start,
+        "end": end,
+        "stream": explained.framework.streams.get(id.index()),
+        "category": label.category,
+        "op": label.op,
+        "stack": explained.framework.stack(id.index()).collect::<Vec<&str>>(),
+    })
+}
+
+fn failure(failed: &Failed) -> Value {
+    let (answer, bytes) = match failed.answer {
+        Answer::Fits { height } => ("fits", Some(height)),
+        Answer::TooMuch { needed } => ("too-much", Some(needed)),
+        Answer::Unknown => ("unknown", None),
+    };
+    json!({
+        "step": failed.event.step,
+        "requested": failed.event.size,
+        "device_free": failed.event.device_free,
+        "stream": failed.event.stream,
+        "reserved": failed.reserved,
+        "live": failed.live,
+        "capacity": failed.capacity,
+        "is_limited": failed.is_limited,
+        "plan": answer,
+        "plan_bytes": bytes,
+        "stack": failed.event.stack,
+    })
+}
+
+fn batch(largest: &Largest) -> Value {
+    json!({
+        "recorded": largest.recorded,
+        "capacity": largest.capacity,
+        "kept": { "buffers": largest.kept.0, "bytes": largest.kept.1 },
+        "largest": largest.planned.map(|(batch, _)| batch),
+        "height": largest.planned.map(|(_, height)| height),
+        "too_large": largest.refuted.map(|(batch, _)| batch),
+        "needed": largest.refuted.map(|(_, needed)| needed),
+        "allocator": largest.pool.map(|(key, fit)| json!({
+            "key": key,
+            "largest": match fit {
+                Fit::None => Some(0),
+                Fit::Most(batch) | Fit::All(batch) => Some(batch),
+                Fit::Unknown => None,
+            },
+        })),
+    })
+}

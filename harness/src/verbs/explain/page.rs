@@ -1,0 +1,45 @@
+//! An explanation as a page: the answer, and the framework's placement beside the best plan.
+
+use planlab_dsa::Plan;
+use planlab_files::NewFile;
+
+use super::Explained;
+use crate::cli::ExplainArgs;
+use crate::shell::exit::{Exit, Failure};
+use crate::shell::output::note;
+use crate::shell::target::Target;
+use crate::verbs::page;
+
+/// A page that may be asked for; its file is tried before the work.
+pub(super) struct Asked(Option<(Target, String)>);
+
+impl Asked {
+    pub(super) fn open(args: &ExplainArgs) -> Result<Self, Failure> {
+        let Some(path) = &args.output else { return Ok(Self(None)) };
+        page::check(path)?;
+        Ok(Self(Some((Target::File(NewFile::create(path)?), path.display().to_string()))))
+    }
+
+    /// Writes the page with `answer` at its top, if there is one to write.
+    pub(super) fn write(
+        self,
+        explained: &Explained<'_>,
+        plan: Option<Plan>,
+        answer: &str,
+    ) -> Result<(), Failure> {
+        let Some((target, path)) = self.0 else { return Ok(()) };
+        let mut page = page::of(explained.file, explained.trace, explained.framework).with_answer(answer);
+        if let Some(plan) = plan {
+            let verified = explained.trace.instance.verify(plan);
+            let verified = verified.map_err(|violation| Failure::new(Exit::Invalid, violation))?;
+            page = page.with_plan(&format!("{}'s plan", explained.best.planner), &verified);
+            if !explained.best.status.is_lie() {
+                page = page.with_bound(explained.best.bound);
+            }
+        }
+        let bytes = page.html()?.into_bytes();
+        target.write(&bytes)?;
+        note(&format!("{path}: {} bytes", bytes.len()));
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! What the rows say in a few sentences; a sentence without rows is left out.
+
+use planlab_results::statistics::median;
+
+use crate::data::compare::{Comparison, key};
+use crate::data::model::{Model, is_recorded};
+use crate::data::net_memory::{self, Net};
+use crate::data::pools;
+use crate::data::replays::Replays;
+use crate::format::{bytes, count, count_real, nanoseconds, percent};
+
+/// A finding: its core, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) core: String,
+    pub(crate) rest: String,
+}
+
+/// What the findings are computed from.
+pub(crate) struct Grounds<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) replays: &'a Replays,
+    pub(crate) nets: &'a [Net<'a>],
+    pub(crate) baseline: &'a str,
+    /// Whether a planner, given by its index, is a greedy one.
+    pub(crate) is_greedy: &'a dyn Fn(usize) -> bool,
+}
+
+/// The most findings.
+const MOST: usize = 5;
+/// A planner is quick if it takes no longer on average: 1 ms.
+const QUICK_NS: f64 = 1e6;
+
+/// At most five findings, the most important first.
+pub(crate) fn findings(from: &Grounds<'_>) -> Vec<Said> {
+    let found = [proved(from), greedy(from), quick(from), saved(from), allocators(from), growth(from)];
+    found.into_iter().flatten().take(MOST).collect()
+}
+
+/// The planners to use: the closest one, and the closest quick one if that is another. `None` without a comparison.
+pub(crate) fn recommended(compared: &Comparison) -> Option<(String, Option<String>)> {
+    let closest = compared.closest()?;
+    let quick = compared.closest_within(QUICK_NS).filter(|quick| quick.family() != closest.family());
+    Some((closest.label.clone(), quick.map(|quick| quick.label.clone())))
+}
+
+/// How many of the recorded nets have a plan at a proven bound.
+fn proved(from: &Grounds<'_>) -> Option<Said> {
+    let model = from.model;
+    let nets = (0..model.workloads.len()).filter(|&at| is_recorded(&model.workloads[at].key));
+    let gaps: Vec<(f64, &str)> =
+        nets.filter_map(|at| Some((model.best_cell(at)?.gap?, model.workloads[at].key.as_str()))).collect();
+    let (worst, name) = gaps.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let proved = gaps.iter().filter(|(gap, _)| *gap <= 0.0).count();
+    Some(if proved == gaps.len() {
+        Said {
+            core: "Every recorded net is proved optimal".to_owned(),
+            rest: format!(": the best plan of all {proved} is as low as a proven bound."),
+        }
+    } else {
+        Said {
+            core: format!("{proved} of {} recorded nets are proved optimal", gaps.len()),
+            rest: format!("; the largest gap left is {}, on {name}.", percent(worst)),
+        }
+    })
+}
+
+/// How close the middle one of the greedy planners comes.
+fn greedy(from: &Grounds<'_>) -> Option<Said> {
+    let compared = from.model.compared.as_ref()?;
+    let greedy = || compared.ranked.iter().filter(|one| (from.is_greedy)(one.planner));
+    let gaps: Vec<f64> = greedy().map(|one| one.gap).collect();
+    let (middle, best) = (median(&gaps)?, greedy().next()?);
+    Some(Said {
+        core: format!("The median greedy planner is within {} of the bound", percent(middle)),
+        rest: format!(
+            " on average ({} greedy planners, {} {}); the best, {}, within {}.",
+            gaps.len(),
+            compared.workloads.len(),
+            compared.scope,
+            key(&best.label),
+            percent(best.gap)
+        ),
+    })
+}
+
+/// What the best quick planner and the closest planner take.
+fn quick(from: &Grounds<'_>) -> Option<Said> {
+    let compared = from.model.compared.as_ref()?;
+    let (quick, closest) = (compared.closest_within(QUICK_NS)?, compared.closest()?);
+    let core = format!("A plan takes {}", nanoseconds(quick.time_ns?));
+    let of = |gap: f64| if gap <= 0.0 { "no gap".to_owned() } else { format!("a gap of {}", percent(gap)) };
+    let rest = match closest.time_ns.filter(|_| closest.planner != quick.planner) {
+        Some(time) => format!(
+            " on average with {} and has {}; {} takes {} and has {}.",
+            key(&quick.label),
+            of(quick.gap),
+            key(&closest.label),
+            nanoseconds(time),
+            of(closest.gap)
+        ),
+        None => format!(" on average with {} and has {}.", key(&quick.label), of(quick.gap)),
+    };
+    Some(Said { core, rest })
+}
+
+/// What plans save of the memory that the frameworks' own pools hold.
+fn saved(from: &Grounds<'_>) -> Option<Said> {
+    let savings = net_memory::savings(from.nets);
+    let shares: Vec<f64> = savings.iter().filter_map(|net| net.reduction()).collect();
+    let most = savings.first()?;
+    let mean = shares.iter().sum::<f64>() / count_real(shares.len());
+    Some(Said {
+        core: format!("A plan saves {} of the pool's memory", percent(mean)),
+        rest: format!(
+            " on average over {} nets, parameters included; most on {}: {} instead of {}.",
+            shares.len(),
+            most.workload,
+            bytes(most.planned_total()?),
+            bytes(most.pool_total()?)
+        ),
+    })
+}
+
+/// Which online allocator comes closest to the best plans, and which is farthest.
+fn allocators(from: &Grounds<'_>) -> Option<Said> {
+    let close = pools::closeness(from.model, from.replays)?;
+    let (first, last) = (close.ranked.first()?, close.ranked.last()?);
+    let rest = format!(" on {} workloads", close.workloads);
+    let last = format!("; {} reserves {} more.", last.0, percent(last.1));
+    Some(Said {
+        core: format!("The closest allocator, {}, reserves {} more than a plan", first.0, percent(first.1)),
+        rest: if close.ranked.len() > 1 { rest + &last } else { rest + "." },
+    })
+}
+
+/// How the time of the baseline grows, on the family with the largest workload.
+fn growth(from: &Grounds<'_>) -> Option<Said> {
+    let own = from.model.curves.iter().filter(|curve| curve.label == from.baseline);
+    let timed = own.filter_map(|curve| {
+        let largest =
+            curve.points.iter().filter(|point| point.time_ns.is_some()).max_by_key(|point| point.buffers)?;
+        Some((largest, curve.time.filter(|fit| fit.points > 3)?, curve))
+    });
+    let (largest, fit, curve) = timed.max_by_key(|(largest, _, _)| largest.buffers)?;
+    Some(Said {
+        core: format!(
+            "{} plans {} buffers in {}",
+            from.baseline,
+            count(largest.buffers),
+            nanoseconds(largest.time_ns?)
+        ),
+        rest: format!("; its time grows as n^{:.2} on {}.", fit.exponent, curve.family),
+    })
+}

@@ -1,0 +1,159 @@
+//! The page on allocators: how close each comes to the best plan, and what it does with little or real memory.
+
+use planlab_dsa::performance::End;
+use planlab_results::WorkloadKey;
+use planlab_results::table::{Column, Table, Value};
+
+use crate::data::pools;
+use crate::data::replays::Case;
+use crate::figures::savings;
+use crate::format::real;
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece};
+
+/// The page; `None` unless an allocator was played.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let mut pieces = Vec::new();
+    if let Some(close) = pools::closeness(site.model, site.replays) {
+        pieces.push(Piece::text(format!(
+            "Over the {} workloads that every allocator served which served at least half, {} comes closest to the best \
+             plan: it reserves {} more on average.",
+            close.workloads,
+            close.ranked[0].0,
+            crate::format::percent(close.ranked[0].1),
+        )));
+        pieces.extend(savings::closeness(&close.ranked).map(|drawing| {
+            let caption = "Reserved memory over the height of the best plan, less 1: geometric mean over the same workloads.";
+            Piece::chapter(drawing, caption)
+        }));
+    }
+    if let Some(table) = pools::summary(site.model, site.replays) {
+        pieces.push(Piece::heading("Each allocator beside the best plans"));
+        pieces.push(Piece::Table(table));
+    }
+    if let Some(all) = all_pools(site) {
+        pieces.push(Piece::heading("By workload"));
+        pieces.push(Piece::Table(all));
+    }
+    for (heading, table) in
+        [("On a device of limited memory", limited(site)), ("On real memory", physical(site))]
+    {
+        if !table.rows.is_empty() {
+            pieces.push(Piece::heading(heading));
+            pieces.push(Piece::Table(table));
+        }
+    }
+    let question = "Which allocator comes closest?";
+    let page = || Page::new("allocators.html", question).named(Menu::Allocators, question);
+    (!pieces.is_empty()).then(|| page().with(pieces))
+}
+
+/// The reserved bytes of each allocator divided by the requested peak.
+fn all_pools(site: &Site<'_>) -> Option<Table> {
+    let held = |case: &Case| case.held().into_iter().map(|(label, _)| label);
+    let mut contenders: Vec<String> = site.replays.simulated().flat_map(held).collect();
+    contenders.sort_unstable();
+    contenders.dedup();
+    let mut workloads: Vec<&WorkloadKey> =
+        site.replays.simulated().map(|case| &case.row().workload).collect();
+    workloads.dedup();
+    let mut table = Table::named(
+        "memory-by-allocator",
+        "The most that each allocator reserved over the most that was requested at once, less 1; the tooltip has the \
+         bytes. profile-guided has two columns: what it settles at, and what it took with its first propagation, which a \
+         pool serves. A cross: it did not serve all requests.",
+        &[("workload", "Workload")],
+    );
+    table.turned = true;
+    table.columns.extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
+    for workload in workloads {
+        let of = |contender: &String| {
+            let mut cases = site.replays.simulated().filter(|case| *case.workload() == **workload);
+            Value::or_missing(cases.find_map(|case| {
+                let (_, held) = case.held().into_iter().find(|(label, _)| label == contender)?;
+                Some(over(case, held))
+            }))
+        };
+        let mut row = vec![site.link(workload)];
+        row.extend(contenders.iter().map(of));
+        table.push(row);
+    }
+    if table.rows.is_empty() { None } else { Some(table) }
+}
+
+fn over(case: &Case, held: u64) -> Value {
+    let row = case.row();
+    if row.performance.status != End::Complete || row.requested_peak == 0 {
+        return Value::text("\u{2717}");
+    }
+    let share = real(held) / real(row.requested_peak) - 1.0;
+    Value::Heat(share.max(0.0), format!("{} bytes", crate::format::count(held)))
+}
+
+/// Replays with a memory limit.
+fn limited(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
+        "memory-by-capacity",
+        "Allocators on a device of limited memory: whether all requests were served.",
+        &[
+            ("workload", "Workload"),
+            ("allocator", "Allocator"),
+            ("device", "Device"),
+            ("capacity_bytes", "Capacity"),
+            ("status", "Status"),
+            ("reserved_bytes", "Reserved"),
+            ("device_allocations", "Calls to the device"),
+            ("reason", "Remark"),
+        ],
+    );
+    for case in &site.replays.cases {
+        let row = case.row();
+        let Some(capacity) = row.capacity else { continue };
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(case.place().name()),
+            Value::Bytes(capacity),
+            Value::text(row.performance.status.name()),
+            Value::Bytes(row.performance.reserved_peak),
+            Value::Count(row.performance.device_allocations),
+            Value::text(&row.performance.reason),
+        ]);
+    }
+    table
+}
+
+/// Reserved bytes on real memory, by the allocator's own count and by that of the device or the system.
+fn physical(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
+        "memory-physical",
+        "On real memory, all threads together: the most that the contender itself counted as reserved, and by how much the \
+         memory of the process or the device grew at most. If no byte is touched, the system gives no pages.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Contender"),
+            ("device", "Device"),
+            ("threads", "Threads"),
+            ("requested_bytes", "Requested at once"),
+            ("reserved_bytes", "Reserved"),
+            ("used_bytes", "In use"),
+            ("physical_bytes", "Physical"),
+            ("device_allocations", "Calls for memory"),
+        ],
+    );
+    for case in site.replays.cases.iter().filter(|case| case.row().device != "simulated") {
+        let row = case.row();
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(case.place().name()),
+            Value::Count(u64::from(row.threads)),
+            Value::Bytes(row.requested_peak * u64::from(row.threads)),
+            Value::Bytes(row.performance.reserved_peak),
+            Value::or_missing(row.performance.used_peak.map(Value::Bytes)),
+            Value::or_missing(row.performance.physical_peak.map(Value::Bytes)),
+            Value::Count(row.performance.device_allocations),
+        ]);
+    }
+    table
+}

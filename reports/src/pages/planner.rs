@@ -1,0 +1,206 @@
+//! The page of one planner: what it is, where it wins, where it loses, and its worst plan.
+
+use planlab_results::queries::Leader;
+use planlab_results::table::{Table, Value};
+
+use crate::data::chosen::worst;
+use crate::data::compare::family;
+use crate::data::model::Model;
+use crate::format::{count, nanoseconds, percent, real};
+use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::{Maps, Site};
+
+/// The most rows of a list of workloads.
+const ROWS: usize = 10;
+
+pub(super) fn page(site: &Site<'_>, planner: usize) -> Page {
+    let label = &site.model.all.planners[planner].label;
+    let mut page = Page::new(site.page_of_planner(planner), format!("Planner {label}"));
+    page.heading = Text::default().link("Planners", "boards.html").plain(format!(": {label}"));
+    page.pieces.extend(site.known_planner(planner).map(|known| Piece::lead(sentence(&known.summary))));
+    page.pieces.extend(standing(site.model, planner).map(Piece::text));
+    page.pieces.push(Piece::facts(facts(site, planner)));
+    page.pieces.extend(variants(site, planner).map(Piece::text));
+    page.with(rivals(site, planner)).with(map(site, planner))
+}
+
+/// A line from the registry as a sentence.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let end = if summary.ends_with('.') { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
+/// Its rank in the comparison of the summary.
+fn standing(model: &Model, planner: usize) -> Option<String> {
+    let compared = model.compared.as_ref()?;
+    let rank = compared.ranked.iter().position(|one| one.planner == planner)?;
+    let own = &compared.ranked[rank];
+    let time = own.time_ns.map(|time| format!(", in {} on average", nanoseconds(time))).unwrap_or_default();
+    let front = compared.front().iter().any(|one| one.planner == planner);
+    let front = if front { " No planner is both faster and closer." } else { "" };
+    Some(format!(
+        "By mean gap it is number {} of {} planners on the same {} {}: {}{time}.{front}",
+        rank + 1,
+        compared.ranked.len(),
+        compared.workloads.len(),
+        compared.scope,
+        percent(own.gap),
+    ))
+}
+
+fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(known) = site.known_planner(planner) {
+        facts.push(("kind", known.kind.clone()));
+        facts.push(("guarantee", known.guarantee.clone()));
+        facts.push(("running time", format!("O({})", known.complexity)));
+        facts.push(("published", known.reference.clone()));
+    }
+    facts.retain(|(_, value)| !value.is_empty() && value != "O()");
+    if let Some(own) = site.model.leaders.iter().find(|leader| leader.planner_number == planner) {
+        facts.extend(results(own));
+    }
+    if site.model.all.planners[planner].is_in_place {
+        facts.push((
+            "hand-overs",
+            "it hands memory over in place, so that it may lie below the load".to_owned(),
+        ));
+    }
+    facts
+}
+
+/// Its results over all that it ran on.
+fn results(own: &Leader) -> Vec<(&'static str, String)> {
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    vec![
+        ("workloads", count(own.workloads as u64)),
+        ("answers", format!("{} of {} cells", count(own.answers as u64), count(own.cells as u64))),
+        (
+            "optimal",
+            format!("{} cells, {} by its own proof", count(own.optimal as u64), count(own.proved as u64)),
+        ),
+        ("mean gap", or_none(own.mean_gap().mean.map(percent))),
+        ("mean time", or_none(own.mean_time().mean.map(nanoseconds))),
+        ("failures", count(own.failures as u64)),
+    ]
+}
+
+/// Links to the other variants of its family.
+fn variants(site: &Site<'_>, planner: usize) -> Option<Text> {
+    let planners = &site.model.all.planners;
+    let own = family(&planners[planner].label);
+    let others =
+        (0..planners.len()).filter(|&other| other != planner && family(&planners[other].label) == own);
+    let mut text = Text::default();
+    for other in others {
+        let between = if text.0.is_empty() { "Other variants: " } else { ", " };
+        text = text.plain(between).link(&planners[other].label, site.page_of_planner(other));
+    }
+    (!text.0.is_empty()).then(|| text.plain("."))
+}
+
+/// A workload, the height there, and that of the best planner of another family.
+struct Duel {
+    workload: usize,
+    own: u64,
+    other: u64,
+    rival: usize,
+}
+
+impl Duel {
+    fn ratio(&self) -> f64 {
+        real(self.own) / real(self.other.max(1))
+    }
+}
+
+fn rivals(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+    let model = site.model;
+    let duel = |workload: usize| {
+        let own = model.height(planner, workload)?;
+        let (other, rival) = model.rival(planner, workload)?;
+        Some(Duel { workload, own, other, rival })
+    };
+    let mut duels: Vec<Duel> = (0..model.workloads.len()).filter_map(duel).collect();
+    duels.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let wins = duels.iter().filter(|duel| duel.own < duel.other).count();
+    let losses = duels.iter().filter(|duel| duel.own > duel.other).count();
+    let mut pieces = vec![
+        Piece::heading("Where it wins and where it loses"),
+        Piece::text(format!(
+            "Against the best planner of any other family, on {} workloads: lower on {wins}, level on {}, higher on \
+             {losses}.",
+            duels.len(),
+            duels.len() - wins - losses
+        )),
+    ];
+    let table = |duels: &mut dyn Iterator<Item = &Duel>| duels_table(site, duels);
+    if wins > 0 {
+        pieces.push(Piece::Subheading("Where it wins most".to_owned()));
+        pieces.push(Piece::Table(table(&mut duels.iter().take(wins.min(ROWS)))));
+    }
+    if losses > 0 {
+        pieces.push(Piece::Subheading("Where it loses most".to_owned()));
+        pieces.push(Piece::Table(table(&mut duels.iter().rev().take(losses.min(ROWS)))));
+    }
+    pieces
+}
+
+fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table {
+    let columns = [
+        ("workload", "Workload"),
+        ("buffers", "Buffers"),
+        ("height_bytes", "Its height"),
+        ("best_bytes", "Best of others"),
+        ("by", "by"),
+        ("ratio", "Difference"),
+    ];
+    let mut table = Table::named("", "The lower height uses less memory.", &columns);
+    for duel in duels {
+        let workload = &site.model.workloads[duel.workload];
+        table.push(vec![
+            site.link(&workload.key),
+            Value::Count(workload.buffers),
+            Value::Bytes(duel.own),
+            Value::Bytes(duel.other),
+            site.link_planner(duel.rival),
+            Value::Share(duel.ratio() - 1.0),
+        ]);
+    }
+    table
+}
+
+/// The map of its worst plan, if that plan has one.
+fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+    let model = site.model;
+    let Some(cell) = worst(model, planner).map(|number| &model.cells[number]) else { return Vec::new() };
+    let mut maps = site.mapped(cell.workload_number).iter();
+    let Some(map) = maps.find(|map| model.cells[map.cell].plan == cell.plan) else { return Vec::new() };
+    let gap = cell.gap.map(|gap| format!(", a gap of {}", percent(gap))).unwrap_or_default();
+    let text = Text::from(format!("On {}{gap}. ", cell.workload))
+        .link("The plan in full", &map.page)
+        .plain(", ")
+        .link("the workload", site.page_of(cell.workload_number))
+        .plain(".");
+    let drawn = match &map.maps {
+        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone()),
+        Maps::Pictures { placement, size, .. } => {
+            let caption =
+                format!("Placement map of its worst plan, on {}: time across, address up.", cell.workload);
+            Piece::Picture(Picture::file(placement, *size, caption))
+        }
+    };
+    vec![Piece::heading("Its worst map"), Piece::text(text), drawn]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_a_sentence() {
+        assert_eq!(sentence("first fit in order of size"), "First fit in order of size.");
+        assert_eq!((sentence("A."), sentence("")), ("A.".to_owned(), ".".to_owned()));
+    }
+}

@@ -1,0 +1,144 @@
+//! What the viewer knows of an instance and its placements, as compact JSON.
+
+use planlab_dsa::{Buffer, Instance, Label, Labels};
+use rustc_hash::FxHashMap;
+use serde_json::{Value as Json, json};
+
+use super::colors;
+use super::pack::pack;
+use super::scene::{CallStacks, Panel, Scene};
+use crate::figures::layout::Rectangle;
+
+/// The data as text that may stand in a page.
+pub(super) fn text(scene: &Scene<'_>) -> String {
+    let load = scene.instance.load();
+    let mut categories = Words::default();
+    let buffers = buffers(scene.instance, scene.labels, &scene.stacks, &mut categories);
+    let data = json!({
+        "horizon": scene.instance.horizon(),
+        "load": { "bytes": load.bytes, "step": load.step },
+        "bound": scene.bound,
+        "pieces": pieces(scene.instance),
+        "buffers": buffers,
+        "panels": scene.panels.iter().map(|panel| placed(scene.instance, panel)).collect::<Vec<Json>>(),
+        "colors": colors::json(&categories.words),
+    });
+    // Text in the data must not end the script.
+    data.to_string().replace('<', "\\u003c")
+}
+
+/// The rectangles that every panel has, but for their lowest address. `of` is left out where each buffer is one rectangle.
+fn pieces(instance: &Instance) -> Json {
+    let all = || {
+        instance.buffers().iter().zip(0_u64..).flat_map(|(buffer, id)| buffer.pieces().map(move |p| (p, id)))
+    };
+    let is_plain = all().zip(0_u64..).all(|((_, id), number)| id == number);
+    json!({
+        "of": (!is_plain).then(|| pack(all().map(|(_, id)| id))),
+        "start": pack(all().map(|(piece, _)| u64::from(piece.steps.start().get()))),
+        "end": pack(all().map(|(piece, _)| u64::from(piece.steps.end().get()))),
+        "size": pack(all().map(|(piece, _)| piece.window.end.get() - piece.window.start.get())),
+    })
+}
+
+/// What there is to say of each buffer; what no buffer has is left out.
+fn buffers<'a>(
+    instance: &Instance,
+    labels: &'a Labels,
+    stacks: &CallStacks<'_>,
+    categories: &mut Words<'a>,
+) -> Json {
+    let names = labels.buffers.iter().map(|label| label.name.as_str());
+    let is_numbered = names.clone().zip(0_usize..).all(|(name, number)| name == number.to_string());
+    let mut ops = Words::default();
+    let categories_of = words(labels, categories, |label| label.category.as_deref());
+    let ops_of = words(labels, &mut ops, |label| label.op.as_deref());
+    let of = |number: usize| stacks.of.get(number).copied().flatten().map_or(0, |stack| u64::from(stack) + 1);
+    json!({
+        "size": pack(instance.buffers().iter().map(|buffer| buffer.size.get())),
+        "requested": some(instance, labels, |_, label| label.requested.map(planlab_dsa::Bytes::get), |b| b.size.get()),
+        "from": some(instance, labels, |_, label| Some(label.original_steps?.0), |b| b.live.start().get().into()),
+        "to": some(instance, labels, |_, label| Some(label.original_steps?.1), |b| b.live.end().get().into()),
+        "names": (!is_numbered).then(|| names.collect::<Vec<&str>>()),
+        "category": categories_of,
+        "categories": categories.words,
+        "op": ops_of,
+        "ops": ops.words,
+        "stack": (!stacks.of.is_empty()).then(|| pack((0..instance.len()).map(of))),
+        "stacks": stacks.stacks,
+        "frames": stacks.frames,
+    })
+}
+
+/// The number of a word of each buffer, from 1; 0 if there is no word.
+fn words<'a>(
+    labels: &'a Labels,
+    words: &mut Words<'a>,
+    word: impl Fn(&'a Label) -> Option<&'a str>,
+) -> Option<Json> {
+    let numbers: Vec<u64> =
+        labels.buffers.iter().map(|label| word(label).map_or(0, |word| words.number(word) + 1)).collect();
+    numbers.iter().any(|&number| number > 0).then(|| pack(numbers))
+}
+
+/// A number of each buffer, if a label says one; `plain` for the others.
+fn some(
+    instance: &Instance,
+    labels: &Labels,
+    said: impl Fn(&Buffer, &Label) -> Option<u64>,
+    plain: impl Fn(&Buffer) -> u64,
+) -> Option<Json> {
+    let all = || instance.buffers().iter().zip(&labels.buffers);
+    let number = |(buffer, label): (&Buffer, &Label)| said(buffer, label).unwrap_or_else(|| plain(buffer));
+    let is_said = all().any(|(buffer, label)| number((buffer, label)) != plain(buffer));
+    is_said.then(|| pack(all().map(number)))
+}
+
+/// Where a panel has the pieces, and what is said of it.
+fn placed(instance: &Instance, panel: &Panel) -> Json {
+    let mut rectangles = panel.layout.rectangles.iter().peekable();
+    let (mut lows, mut absent) = (Vec::new(), Vec::new());
+    for (buffer, id) in instance.buffers().iter().zip(instance.ids()) {
+        for piece in buffer.pieces() {
+            let is_it =
+                |rectangle: &&Rectangle| rectangle.id == id && rectangle.start == piece.steps.start().get();
+            let found = rectangles.next_if(is_it);
+            if found.is_none() {
+                absent.push(lows.len());
+            }
+            lows.push(found.map_or(0, |rectangle| rectangle.low));
+        }
+    }
+    let held = || panel.held.iter();
+    json!({
+        "name": panel.name,
+        "kind": panel.kind.name(),
+        "height": panel.layout.height,
+        "borders": panel.layout.borders,
+        "step": panel.blocked.as_ref().map(|blocked| blocked.step),
+        "low": pack(lows),
+        "absent": absent,
+        "held": (!panel.held.is_empty()).then(|| json!({
+            "low": pack(held().map(|held| held.address)),
+            "size": pack(held().map(|held| held.size)),
+            "start": pack(held().map(|held| u64::from(held.steps.0))),
+            "end": pack(held().map(|held| u64::from(held.steps.1))),
+        })),
+    })
+}
+
+/// Distinct texts, numbered in the order in which they come.
+#[derive(Default)]
+struct Words<'a> {
+    words: Vec<&'a str>,
+    numbers: FxHashMap<&'a str, u64>,
+}
+
+impl<'a> Words<'a> {
+    fn number(&mut self, word: &'a str) -> u64 {
+        *self.numbers.entry(word).or_insert_with(|| {
+            self.words.push(word);
+            self.words.len() as u64 - 1
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! The viewer: placements of one instance over time, to be zoomed and searched in the browser.
+//!
+//! A script draws them on a canvas. All that it needs is in the page; without it there are the tables beside it.
+
+mod colors;
+mod data;
+mod pack;
+mod scene;
+mod words;
+
+use maud::{Markup, PreEscaped, html};
+
+pub use scene::CallStacks;
+pub(crate) use scene::{Panel, Scene};
+pub(crate) use words::{peak, why};
+
+pub(super) const STYLE: &str = include_str!("../../assets/viewer/viewer.css");
+
+/// The script, in the order in which its parts need each other.
+pub(super) const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("../../assets/viewer/data.js"),
+    include_str!("../../assets/viewer/paint.js"),
+    include_str!("../../assets/viewer/map.js"),
+    include_str!("../../assets/viewer/controls.js"),
+    "})();\n"
+);
+
+/// The file of the script in a report.
+pub(super) const SCRIPT_FILE: &str = "viewer.js";
+
+/// A viewer in a page.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewerPart {
+    data: String,
+    label: String,
+    /// Panels with a step to look at.
+    tops: Vec<(usize, String)>,
+    horizon: u32,
+    peak: u32,
+    caption: String,
+}
+
+impl ViewerPart {
+    pub(crate) fn new(scene: &Scene<'_>, caption: impl Into<String>) -> Self {
+        let names: Vec<&str> = scene.panels.iter().map(|panel| panel.name.as_str()).collect();
+        let tops = scene.panels.iter().enumerate().filter(|(_, panel)| panel.blocked.is_some());
+        Self {
+            data: data::text(scene),
+            label: format!("Map of memory over time: {}", names.join("; ")),
+            tops: tops.map(|(number, panel)| (number, panel.name.clone())).collect(),
+            horizon: scene.instance.horizon().get(),
+            peak: scene.instance.load().step.get(),
+            caption: caption.into(),
+        }
+    }
+}
+
+const HELP: &str = "Drag or arrows move; the wheel or + and \u{2212} zoom (wheel with Shift: time alone, with Alt: addresses \
+    alone; Shift with arrows: one axis); 0 shows all, P the peak. Enter picks the first buffer in view, Tab and Shift+Tab the \
+    next and the one before, Escape lets go of it.";
+
+pub(super) fn html(part: &ViewerPart) -> Markup {
+    html! {
+        figure.viewer {
+            noscript { p.alert { "The map needs JavaScript; the tables beside it hold its figures." } }
+            (toolbar(part))
+            ul.keys aria-label="legend" {}
+            div.stage {
+                canvas tabindex="0" role="application" aria-roledescription="map" aria-label=(part.label)
+                    aria-describedby="viewer-help" {}
+                div.tip aria-hidden="true" hidden {}
+            }
+            p.help #viewer-help { (HELP) }
+            label.step { "Step " input type="range" aria-label="step" min="0" max=(part.horizon.saturating_sub(1)) value=(part.peak); output {} }
+            div.readings {
+                section aria-label="the largest buffers in use at the step" { h3 { "In use at the step" } ol.live {} }
+                section.picked aria-label="the picked buffer" aria-live="polite" { h3 { "Picked buffer" } div {} }
+            }
+            script.data type="application/json" { (PreEscaped(&part.data)) }
+            figcaption { (part.caption) }
+        }
+    }
+}
+
+fn toolbar(part: &ViewerPart) -> Markup {
+    html! {
+        div.controls role="group" aria-label="view" {
+            button type="button" data-do="in" aria-label="zoom in" title="zoom in" { "+" }
+            button type="button" data-do="out" aria-label="zoom out" title="zoom out" { "\u{2212}" }
+            button type="button" data-do="all" { "all" }
+            button type="button" data-do="peak" { "peak" }
+            @for (number, name) in &part.tops {
+                button type="button" data-do="top" data-panel=(number) title="the step at which the height is reached" {
+                    @if part.tops.len() == 1 { "top" } @else { "top of " (name) }
+                }
+            }
+            label { "colour by " select data-do="color" {} }
+            label { "find " input type="search" placeholder="name, category, frame" data-do="find"; }
+            button type="button" data-do="previous" aria-label="the match before" { "\u{2039}" }
+            button type="button" data-do="next" aria-label="the next match" { "\u{203a}" }
+            output.found aria-live="polite" {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Pause, Plan, Step};
+use serde_json::Value as Json;
+
+use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, html};
+use crate::data::own::{Held, OwnPlacement};
+
+/// What the script does with packed numbers.
+fn unpacked(packed: &Json) -> Vec<u64> {
+    let data = BASE64_STANDARD.decode(packed["data"].as_str().expect("is text")).expect("is base64");
+    let width = match packed["type"].as_str() {
+        Some("u8") => 1,
+        Some("u16") => 2,
+        Some("u32") => 4,
+        other => panic!("{other:?}"),
+    };
+    let unit = packed["unit"].as_u64().expect("a number");
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+    data.chunks_exact(width).map(|bytes| unit * number(bytes)).collect()
+}
+
+fn live(start: u32, end: u32) -> LiveRange {
+    LiveRange::new(start, end).expect("not empty")
+}
+
+/// 400 buffers; some pause or keep a window.
+fn instance() -> Instance {
+    let buffer = |number: u32| {
+        let buffer = Buffer::new(Bytes::new(u64::from(number % 7 + 1) * 512), live(number, number + 9));
+        let pause = |window| Pause { steps: live(number + 2, number + 4), window };
+        match number % 50 {
+            3 => buffer.with_pauses([pause(None)]),
+            4 => buffer.with_pauses([pause(Some(Bytes::ZERO..Bytes::new(512)))]),
+            _ => buffer,
+        }
+    };
+    Instance::from_buffers((0..400).map(buffer).collect()).expect("valid")
+}
+
+fn labels() -> Labels {
+    let mut labels = Labels::numbered(400);
+    labels.buffers[1].name = "</script><img src=x>".to_owned();
+    labels.buffers[2].category = Some("gradient".to_owned());
+    labels.buffers[5].category = Some("gradient".to_owned());
+    labels.buffers[5].op = Some("conv".to_owned());
+    labels.buffers[6].requested = Some(Bytes::new(3));
+    labels.buffers[7].original_steps = Some((70_000, 90_000));
+    labels
+}
+
+fn data(part: &ViewerPart) -> Json {
+    let page = html(part).into_string();
+    let (_, rest) = page.split_once("type=\"application/json\">").expect("has data");
+    let (text, _) = rest.split_once("</script>").expect("ends");
+    serde_json::from_str(text).expect("is JSON")
+}
+
+#[test]
+fn the_page_has_all_of_the_buffers() {
+    let (instance, labels) = (instance(), labels());
+    let offsets: Vec<Offset> = (0..400).map(|number| Offset::new(number * 4096)).collect();
+    let plan = instance.verify(Plan::from_offsets(offsets.clone())).expect("valid");
+    let places: Vec<Option<u64>> =
+        (0..400).map(|number| (number != 9).then_some((number % 16) << 40)).collect();
+    let held = vec![Held { address: 3 << 40, size: 1 << 20, steps: (4, 9) }];
+    let own = OwnPlacement::new("PyTorch", places, held);
+    let frames = ["a.py:1 f".to_owned(), "b.py:2 g".to_owned()];
+    let of: Vec<Option<u32>> = (0..400).map(|number| (number == 8).then_some(0)).collect();
+    let panels = vec![Panel::own(&instance, &own), Panel::plan("ours", &instance, &plan)];
+    let stacks = CallStacks::new(&frames, vec![&[1, 0]], &of);
+    let scene = Scene { instance: &instance, labels: &labels, panels, stacks, bound: Some(77) };
+    let data = data(&ViewerPart::new(&scene, "caption"));
+
+    let pieces: Vec<_> =
+        instance.ids().flat_map(|id| instance.buffer(id).pieces().map(move |piece| (id, piece))).collect();
+    assert!(pieces.len() > 408, "{} with pauses", pieces.len());
+    let all = |group: &str, name: &str| unpacked(&data[group][name]);
+    let expected = |number: &dyn Fn(usize) -> u64| (0..pieces.len()).map(number).collect::<Vec<u64>>();
+    let step = |step: Step| u64::from(step.get());
+    assert_eq!(all("pieces", "of"), expected(&|at| pieces[at].0.index() as u64));
+    assert_eq!(all("pieces", "start"), expected(&|at| step(pieces[at].1.steps.start())));
+    assert_eq!(all("pieces", "end"), expected(&|at| step(pieces[at].1.steps.end())));
+    let window = |at: usize| pieces[at].1.window.clone();
+    assert_eq!(all("pieces", "size"), expected(&|at| window(at).end.get() - window(at).start.get()));
+    let lows = unpacked(&data["panels"][1]["low"]);
+    assert_eq!(lows, expected(&|at| offsets[pieces[at].0.index()].get() + window(at).start.get()));
+
+    let buffers = &data["buffers"];
+    assert_eq!(all("buffers", "size"), instance.buffers().iter().map(|b| b.size.get()).collect::<Vec<_>>());
+    assert_eq!(buffers["names"][1], "</script><img src=x>");
+    assert_eq!(buffers["categories"], serde_json::json!(["gradient"]));
+    let said =
+        |name: &str| all("buffers", name).into_iter().enumerate().filter(|(_, n)| *n > 0).collect::<Vec<_>>();
+    assert_eq!(
+        (said("category"), said("op"), said("stack")),
+        (vec![(2, 1), (5, 1)], vec![(5, 1)], vec![(8, 1)])
+    );
+    assert_eq!((all("buffers", "requested")[6], all("buffers", "requested")[7]), (3, 512));
+    assert_eq!(
+        (all("buffers", "from")[7], all("buffers", "to")[7], all("buffers", "from")[8]),
+        (70_000, 90_000, 8)
+    );
+    assert_eq!(
+        (&buffers["stacks"][0], &buffers["frames"][1]),
+        (&serde_json::json!([1, 0]), &"b.py:2 g".into())
+    );
+
+    let own = &data["panels"][0];
+    let absent: Vec<u64> =
+        own["absent"].as_array().expect("a list").iter().filter_map(Json::as_u64).collect();
+    let is_absent = |&at: &u64| usize::try_from(at).is_ok_and(|at| pieces[at].0.index() == 9);
+    assert!(!absent.is_empty() && absent.iter().all(is_absent), "{absent:?}");
+    // Sixteen ranges far from each other lie side by side: what lies in the third begins where two of at most 3584 bytes end.
+    assert!(own["height"].as_u64().is_some_and(|height| height < 2 << 20), "{}", own["height"]);
+    assert_eq!((unpacked(&own["held"]["start"]), unpacked(&own["held"]["end"])), (vec![4], vec![9]));
+    assert_eq!((&data["bound"], data["horizon"].as_u64()), (&77.into(), Some(408)));
+}
+
+#[test]
+fn plain_buffers_leave_out_what_says_nothing() {
+    let instance = Instance::from_buffers(vec![Buffer::new(Bytes::new(8), live(0, 2))]).expect("valid");
+    let labels = Labels::numbered(1);
+    let panels = vec![Panel::stacked(&instance)];
+    let scene =
+        Scene { instance: &instance, labels: &labels, panels, stacks: CallStacks::default(), bound: None };
+    let data = data(&ViewerPart::new(&scene, ""));
+    assert!(data["pieces"]["of"].is_null());
+    for name in ["names", "category", "op", "requested", "from", "to", "stack"] {
+        assert!(data["buffers"][name].is_null(), "{name}");
+    }
+}
+
+#[test]
+fn the_script_asks_for_nothing_outside_of_the_page() {
+    for word in
+        ["http", "fetch(", "XMLHttpRequest", "import(", "import ", "@import", "url(", "eval(", "innerHTML"]
+    {
+        assert!(!SCRIPT.contains(word) && !STYLE.contains(word), "{word}");
+    }
+}

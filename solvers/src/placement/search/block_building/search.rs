@@ -1,0 +1,330 @@
+//! The search of block building: takes blocks apart, joins their parts to others, and places what is left.
+
+use planlab_dsa::{Buffer, BufferId, Bytes, Halt, Instance, LiveRange, Run, Scope};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::super::model::can_stand;
+use super::super::moves::below;
+use super::super::neighbours::Tick;
+use super::super::start;
+use super::super::walk::Search;
+use super::super::window::{self, Answer, Piece};
+use super::forest::Forest;
+use super::joins::Joins;
+use crate::placement::Order;
+use crate::placement::columns::Columns;
+
+/// Steps without fewer blocks before an attempt, and one for each block.
+const QUIET: u64 = 200;
+/// Steps of an attempt, and the parts that it begins with.
+const ATTEMPT: u32 = 400;
+const LEAST_REGION: usize = 30;
+const MOST_REGION: usize = 600;
+/// Draws of a block that lies within the region.
+const DRAWS: u32 = 16;
+/// Attempts in vain before the search starts over, and one for every four blocks.
+const PATIENCE: u64 = 10;
+/// The most levels of blocks taken apart in a step, fewer than this, and the most parts.
+const DEPTH: u32 = 7;
+const MOST_PARTS: usize = 200;
+/// The most blocks at the step that are taken apart.
+const MOST_AT_ONCE: usize = 24;
+/// One step in this many may leave one block more.
+const WORSE: u32 = 50;
+/// Nodes of the exact search for each block.
+const NODES_PER_BLOCK: u64 = 100;
+/// The most blocks that it places, and the units of work for one of its own.
+const MOST_EXACT: usize = 100;
+const WORK_PER_UNIT: u64 = 16;
+/// The orders in which first fit places blocks.
+const ORDERS: [Order; 3] = [Order::Size, Order::Area, Order::Width];
+/// Plans may take this part of the work.
+const PLANNING: u64 = 4;
+
+/// A region, columns `[start, end)`, that is being built anew.
+#[derive(Clone, Debug)]
+struct Attempt {
+    saved: Forest,
+    start: u32,
+    end: u32,
+    steps: u32,
+}
+
+/// Block building that can be resumed.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockSearch {
+    /// Columns and granules of each buffer.
+    buffers: Vec<(u32, u32, u64)>,
+    columns: usize,
+    grain: u64,
+    capacity: u64,
+    forest: Forest,
+    joins: Joins,
+    rng: ChaCha8Rng,
+    courses: u64,
+    /// The fewest blocks of this course, and the fewest that were placed.
+    fewest: usize,
+    placed: usize,
+    attempt: Option<Attempt>,
+    /// Steps since there were fewer blocks than ever, or since the last attempt.
+    quiet: u64,
+    /// Attempts in vain since then.
+    failures: u64,
+    work: u64,
+    planning: u64,
+}
+
+impl BlockSearch {
+    /// `None` if no plan without hand-overs exists, or there is nothing to join.
+    pub(crate) fn new(run: &mut Run<'_>) -> Option<Self> {
+        let instance = run.instance();
+        if instance.len() < 2 || !can_stand(instance) {
+            return None;
+        }
+        let grain = instance.granularity();
+        let columns = Columns::of_live_ranges(instance);
+        let number = |index: usize| u32::try_from(index).expect("fewer than 2^32 columns");
+        let buffer = |buffer: &Buffer| {
+            let range = columns.of(buffer.live);
+            (number(range.start), number(range.end), buffer.size.get().div_ceil(grain))
+        };
+        let buffers: Vec<_> = instance.buffers().iter().map(buffer).collect();
+        Some(Self {
+            forest: Forest::new(&buffers, columns.len(), 0),
+            columns: columns.len(),
+            grain,
+            capacity: 0,
+            joins: Joins::default(),
+            rng: ChaCha8Rng::seed_from_u64(run.rng().random()),
+            courses: 0,
+            fewest: buffers.len(),
+            placed: usize::MAX,
+            attempt: None,
+            quiet: 0,
+            failures: 0,
+            work: 0,
+            planning: 0,
+            buffers,
+        })
+    }
+
+    /// The number of courses begun.
+    pub(crate) const fn courses(&self) -> u64 {
+        self.courses
+    }
+
+    /// Whether the fewest blocks of this course are at most half as many as buffers.
+    pub(crate) const fn is_promising(&self) -> bool {
+        2 * self.fewest <= self.buffers.len()
+    }
+
+    /// Begins a course. False if nothing could be joined.
+    fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.capacity = self.draw_capacity(run);
+        self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
+        self.joins.vary(&mut self.rng);
+        self.join(run, &[])?;
+        self.forest.keep();
+        self.courses += 1;
+        (self.attempt, self.quiet, self.failures) = (None, 0, 0);
+        (self.fewest, self.placed) = (self.forest.roots().len(), usize::MAX);
+        self.try_planning(run)?;
+        Ok(self.fewest < self.buffers.len())
+    }
+
+    fn draw_capacity(&mut self, run: &Run<'_>) -> u64 {
+        let granules = |bytes: Bytes| bytes.get() / self.grain;
+        let bound = run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain);
+        let best = run.height_to_beat().map_or(bound, granules);
+        match self.courses % 3 {
+            1 => run.target().map_or(bound, granules).max(bound),
+            2 if best > bound => self.rng.random_range(bound..best),
+            _ => bound,
+        }
+    }
+
+    fn join(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
+        let work = &mut self.work;
+        self.joins.make(&mut self.forest, new, &mut self.rng, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })
+    }
+
+    /// Takes apart blocks that start or end at one column, down to `depth` levels. Returns their parts.
+    fn ruin(&mut self, depth: u32, chance: f64, most: usize) -> Vec<u32> {
+        let Some(first) = self.choose() else { return Vec::new() };
+        let block = self.forest.block(first);
+        let column = if self.rng.random() { block.start } else { block.end };
+        let mut open = vec![first];
+        let near = self.forest.starting(column).iter().chain(self.forest.ending(column));
+        open.extend(near.copied().filter(|&other| other != first).take(MOST_AT_ONCE));
+        let mut done = 0;
+        for level in 0..depth {
+            let last = open.len();
+            for at in done..last {
+                if open.len() < most && (level == 0 || self.rng.random_bool(chance)) {
+                    self.forest.split(open[at], &mut open);
+                }
+            }
+            done = last;
+            if done == open.len() {
+                break;
+            }
+        }
+        self.work += open.len() as u64;
+        open.retain(|&id| self.forest.is_root(id));
+        open
+    }
+
+    /// A random root; during an attempt, if possible, one of its region.
+    fn choose(&mut self) -> Option<u32> {
+        let roots = self.forest.roots();
+        let mut chosen = None;
+        for _ in 0..DRAWS {
+            let id = roots[below(&mut self.rng, roots.len())?];
+            chosen = Some(id);
+            let block = self.forest.block(id);
+            let is_within = |attempt: &Attempt| attempt.start <= block.start && block.end <= attempt.end;
+            if self.attempt.as_ref().is_none_or(is_within) {
+                break;
+            }
+        }
+        chosen
+    }
+
+    /// Begins to build a region anew.
+    fn attempt(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let saved = self.forest.clone();
+        self.work += self.buffers.len() as u64;
+        let most = self.rng.random_range(LEAST_REGION..MOST_REGION);
+        let parts = self.ruin(u32::MAX, 1.0, most);
+        let blocks = parts.iter().map(|&id| self.forest.block(id));
+        let start = blocks.clone().map(|block| block.start).min().unwrap_or(0);
+        let end = blocks.map(|block| block.end).max().unwrap_or(0);
+        self.join(run, &parts)?;
+        self.forest.keep();
+        self.attempt = Some(Attempt { saved, start, end, steps: 0 });
+        Ok(())
+    }
+
+    /// Ends an attempt that has led to fewer blocks, or has lasted long enough: goes back if there are more.
+    fn settle(&mut self) {
+        let blocks = self.forest.roots().len();
+        let Some(attempt) = &mut self.attempt else { return };
+        attempt.steps += 1;
+        let before = attempt.saved.roots().len();
+        if blocks >= before && attempt.steps < ATTEMPT {
+            return;
+        }
+        self.failures = if blocks < before { 0 } else { self.failures + 1 };
+        self.quiet = 0;
+        if let Some(attempt) = self.attempt.take().filter(|_| blocks > before) {
+            self.forest = attempt.saved;
+        }
+    }
+
+    /// Places the blocks if there are fewer than ever, and planning has not taken too large a part of the work.
+    fn try_planning(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let blocks = self.forest.roots().len();
+        if blocks >= self.placed || (blocks > 1 && self.planning * PLANNING > self.work) {
+            return Ok(());
+        }
+        self.placed = blocks;
+        let before = self.work;
+        let offsets = self.place(run)?;
+        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
+        order.sort_by_key(|&id| offsets[id as usize]);
+        self.work += order.len() as u64;
+        start::in_order(run, order)?;
+        self.planning += self.work - before;
+        Ok(())
+    }
+
+    /// The offset of each buffer, in granules, by an exact search for those of the blocks, or else by first fit.
+    fn place(&mut self, run: &mut Run<'_>) -> Result<Vec<u64>, Halt> {
+        let piece = |&id: &u32| {
+            let block = self.forest.block(id);
+            Piece { start: block.start, end: block.end, size: block.size, align: 1 }
+        };
+        let pieces: Vec<Piece> = self.forest.roots().iter().map(piece).collect();
+        if pieces.len() <= MOST_EXACT {
+            let (nodes, seed) = (NODES_PER_BLOCK * pieces.len() as u64, self.rng.random());
+            let work = &mut self.work;
+            let answer = window::search((&pieces, &[]), self.capacity, (nodes, seed), &mut |units| {
+                *work += WORK_PER_UNIT * units;
+                run.tick(WORK_PER_UNIT * units)
+            })?;
+            if let Answer::Placed(offsets) = answer {
+                return Ok(self.forest.spread(&offsets));
+            }
+        }
+        let work = &mut self.work;
+        let offsets = lowest_first_fit(&pieces, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
+        Ok(self.forest.spread(&offsets))
+    }
+}
+
+/// The offsets of the lowest of a few first fits; all 0 if the pieces are too large for an instance.
+fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
+    let buffer = |piece: &Piece| {
+        let live = LiveRange::new(piece.start, piece.end).ok()?;
+        Some(Buffer::new(Bytes::new(piece.size), live))
+    };
+    let buffers = pieces.iter().map(buffer).collect::<Option<Vec<_>>>();
+    let Some(instance) = buffers.and_then(|buffers| Instance::from_buffers(buffers).ok()) else {
+        return Ok(vec![0; pieces.len()]);
+    };
+    let mut best: Option<(u64, Vec<u64>)> = None;
+    for order in ORDERS {
+        let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();
+        let offsets = start::first_fit(&instance, &order, tick)?;
+        let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
+        let height = ends.max().unwrap_or(0);
+        if best.as_ref().is_none_or(|(least, _)| height < *least) {
+            best = Some((height, offsets));
+        }
+    }
+    Ok(best.map_or_else(Vec::new, |(_, offsets)| offsets))
+}
+
+impl Search for BlockSearch {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.work += 1;
+        run.tick(1)?;
+        self.settle();
+        let blocks = self.forest.roots().len();
+        if self.courses == 0 || self.failures > PATIENCE + blocks as u64 / 4 || blocks == 1 {
+            return self.begin(run);
+        }
+        self.joins.vary(&mut self.rng);
+        if self.attempt.is_none() && self.quiet > QUIET + blocks as u64 {
+            self.attempt(run)?;
+            return Ok(true);
+        }
+        let (depth, chance) = (self.rng.random_range(1..DEPTH), self.rng.random_range(0.3..0.9));
+        let parts = self.ruin(depth, chance, MOST_PARTS);
+        self.join(run, &parts)?;
+        let most = blocks + usize::from(self.rng.random_range(0..WORSE) == 0);
+        let left = self.forest.roots().len();
+        self.quiet += 1;
+        if left > most {
+            self.forest.undo();
+            return Ok(true);
+        }
+        self.forest.keep();
+        if left < self.fewest {
+            (self.fewest, self.quiet, self.failures) = (left, 0, 0);
+        }
+        self.try_planning(run)?;
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.work
+    }
+}
