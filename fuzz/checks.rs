@@ -103,6 +103,10 @@ pub(crate) fn check_onnx(bytes: &[u8]) {
     check_import("onnx", bytes);
 }
 
+pub(crate) fn check_executorch(bytes: &[u8]) {
+    check_import("executorch", bytes);
+}
+
 /// Checks that a model also takes a plan, and stays the model that it was.
 pub(crate) fn check_tflite(bytes: &[u8]) {
     check_import("tflite", bytes);

@@ -55,7 +55,7 @@ pub(crate) struct Cli {
     #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]
     pub(crate) planners_file: Option<PathBuf>,
 
-    /// The most to read of an input, unpacked; a line may take 1/256 of it, or 16 MiB if that is more [default: 4GiB]
+    /// The most to read of an input, unpacked; a line may take 1/1024 of it, or 16 MiB if that is more [default: 16GiB]
     #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) input_limit: Option<u64>,
 

@@ -35,12 +35,12 @@ impl Output {
 
     /// Prints text, made [`printable`].
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
-        Ok(io::stdout().lock().write_all(printable(text).as_bytes())?)
+        Ok(told(io::stdout().lock().write_all(printable(text).as_bytes()))?)
     }
 
     /// Prints one JSON value on a line.
     pub(crate) fn value(self, value: &Value) -> Result<(), Failure> {
-        Ok(writeln!(io::stdout().lock(), "{}", json_line(value))?)
+        Ok(told(writeln!(io::stdout().lock(), "{}", json_line(value)))?)
     }
 }
 
@@ -54,9 +54,14 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match std::str::from_utf8(bytes) {
-        Ok(text) if stdout.is_terminal() => stdout.write_all(printable(text).as_bytes()),
-        _ => stdout.write_all(bytes),
+        Ok(text) if stdout.is_terminal() => told(stdout.write_all(printable(text).as_bytes())),
+        _ => told(stdout.write_all(bytes)),
     }
+}
+
+/// An error that says that it is of stdout.
+fn told(written: io::Result<()>) -> io::Result<()> {
+    written.map_err(|error| io::Error::new(error.kind(), format!("<stdout>: cannot be written: {error}")))
 }
 
 /// The text with terminal control characters escaped, as `\u{1b}`. Line feeds and tabs stay.

@@ -57,8 +57,13 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     dropped.iter().for_each(|dropped| note(&dropped.to_string()));
     let part = imported.part(inputs::name(&args.file), &options)?;
     part.trace.notices.iter().for_each(|notice| note(notice));
+    let permissions = part.trace.instance.in_place().len();
+    if permissions > 0 {
+        note(&format!("{permissions} permissions to overwrite a buffer in place"));
+    }
     let mut about = json!({
         "part": part.name,
+        "permissions": permissions,
         "dropped": dropped.iter().map(dropped_object).collect::<Vec<Value>>(),
         "framework": part.framework.as_ref().map(framework_object),
     });
@@ -71,9 +76,13 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
 /// Writes the framework's own placement as a plan, and says what is in it.
 fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failure> {
     let name = part.framework.as_ref().map_or("the file", |framework| framework.name);
-    let plan = part
-        .own_plan()
-        .ok_or_else(|| Failure::usage(format!("{name} does not say where it put every buffer")))?;
+    let says = part.framework.as_ref().is_some_and(|framework| !framework.placement.is_empty());
+    let plan = part.own_plan().ok_or_else(|| {
+        Failure::usage(match says {
+            true => format!("{name} does not say where it put every buffer: there is no plan for {path}"),
+            false => format!("{name} says of no buffer where it lies: there is no plan for {path}"),
+        })
+    })?;
     let bytes = write_plan(&part.trace, &plan);
     let refuse = |violation| {
         Failure::new(Exit::Invalid, format!("{name}'s own placement is not a valid plan: {violation}"))

@@ -50,12 +50,57 @@ fn what_has_no_placement_gives_no_plan() {
     let folder = tempdir().expect("a folder");
     let model = sample("squeezenet1_0_noweights.onnx");
     let (_, told) = run(folder.path(), &["import", &model, "-o", "t.csv", "--plan", "own.csv"], 2);
-    assert!(told.contains("ONNX does not say where it put every buffer"), "{told}");
+    assert!(told.contains("ONNX says of no buffer where it lies: there is no plan for own.csv"), "{told}");
     assert!(!folder.path().join("t.csv").exists() && !folder.path().join("own.csv").exists());
     let (_, told) = run(folder.path(), &["import", &model, "--dim", "batch=2", "-o", "t.csv"], 2);
     assert!(told.contains("there is no dimension `batch` in it; it has no dynamic dimension"), "{told}");
     let (_, told) = run(folder.path(), &["import", &model, "-o", "t.csv"], 0);
     assert!(told.contains("35 inputs that are read as weights only (4985120 bytes)"), "{told}");
+    assert!(told.contains("26 permissions to overwrite a buffer in place"), "{told}");
+    assert_eq!(json(folder.path(), &["import", &model, "-o", "t.csv"], 0)["permissions"], 26);
+}
+
+#[test]
+fn a_damaged_model_is_known_by_its_content_or_its_name() {
+    let folder = tempdir().expect("a folder");
+    let model = fs::read(sample("squeezenet1_0_noweights.onnx")).expect("readable");
+    write(folder.path(), "cut.onnx", &model[..3000]);
+    write(folder.path(), "text.onnx", "garbage\n");
+    write(folder.path(), "cut.tflite", "TFL");
+    for (file, reason) in [
+        (
+            "cut.onnx",
+            "cut.onnx: byte 19: field 7 of a message has 17182 bytes, but 2977 follow: the file is cut short",
+        ),
+        ("text.onnx", "text.onnx: byte 0: wire type 7: no field of this format has it"),
+        ("cut.tflite", "cut.tflite: byte 3: there is no identifier TFL3"),
+    ] {
+        for words in [&["import", file, "-o", "t.csv"][..], &["plan", file], &["explain", file]] {
+            let (_, told) = run(folder.path(), words, 2);
+            assert!(told.contains(reason), "{told}");
+        }
+    }
+    assert!(!folder.path().join("t.csv").exists());
+}
+
+#[test]
+fn a_full_disk_is_named_whatever_is_written() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let model = sample("squeezenet1_0_noweights.onnx");
+    let (stdout, told) = run(folder.path(), &["import", &model, "-o", "/dev/full"], 3);
+    assert!(
+        stdout.starts_with("not written: 65 buffers") && told.contains("/dev/full: cannot be written"),
+        "{told}"
+    );
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_planlab"));
+    let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+    let output = command.args(["import", &model, "-o", "-"]).stdout(full).output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.contains("<stdout>: cannot be written: No space left"), "{told}");
 }
 
 #[test]

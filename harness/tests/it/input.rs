@@ -87,8 +87,8 @@ fn an_option_raises_the_limits() {
     write(folder.path(), "long.csv", long);
     let (_, stderr) = run(folder.path(), &["bound", "long.csv"], 2);
     assert!(stderr.contains("long.csv:1:") && stderr.contains(LIMIT), "{stderr}");
-    assert_eq!(json(folder.path(), &["bound", "long.csv", "--input-limit", "16GiB"], 0)["load"], 96);
-    assert_eq!(json(folder.path(), &["plan", "long.csv", "--input-limit", "16GiB"], 0)["load"], 96);
+    assert_eq!(json(folder.path(), &["bound", "long.csv", "--input-limit", "64GiB"], 0)["load"], 96);
+    assert_eq!(json(folder.path(), &["plan", "long.csv", "--input-limit", "64GiB"], 0)["load"], 96);
 }
 
 #[test]

@@ -186,6 +186,14 @@ impl<'f> Draft<'f> {
         self.buffers.len()
     }
 
+    /// Makes room for so many more buffers, and no more.
+    pub(super) fn reserve(&mut self, buffers: usize) {
+        self.buffers.reserve_exact(buffers);
+        self.labels.reserve_exact(buffers);
+        self.takes_default.reserve_exact(buffers);
+        self.steps.reserve_exact(buffers);
+    }
+
     /// Takes a buffer in, and says its number; its life is not empty.
     pub(super) fn buffer(&mut self, raw: RawBuffer, arena: ArenaId) -> usize {
         let number = self.buffers.len();

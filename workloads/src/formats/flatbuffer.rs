@@ -25,6 +25,27 @@ pub(super) struct Table<'b> {
     at: usize,
 }
 
+/// How many bytes may still be read: what is far more than the file has is the same bytes again and again, by a trick.
+pub(super) struct Spent {
+    left: usize,
+}
+
+/// Bytes of the smallest table, with the offset that leads to it.
+pub(super) const TABLE: usize = 8;
+
+impl Spent {
+    /// Nothing is read of a file yet.
+    pub(super) const fn of(bytes: &[u8]) -> Self {
+        Self { left: bytes.len().saturating_mul(4) }
+    }
+
+    pub(super) fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| Broken::new(at, "its tables say more than the file has bytes for"))?;
+        Ok(())
+    }
+}
+
 /// Elements of a fixed width.
 #[derive(Clone, Copy)]
 pub(super) struct Vector<'b> {
@@ -105,6 +126,11 @@ impl<'b> Table<'b> {
         self.field(number)?.map_or(Ok(0), |at| array(self.bytes, at).map(u64::from_le_bytes))
     }
 
+    /// A table that a field leads to.
+    pub(super) fn table(self, number: u16) -> Result<Option<Self>, Broken> {
+        Ok(self.target(number)?.map(|at| Self { at, ..self }))
+    }
+
     /// A vector of elements of `width` bytes; an empty one if the field is left out.
     pub(super) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
         let Some(field) = self.field(number)? else { return Ok(Vector { bytes: self.bytes, at: 0, len: 0 }) };
@@ -140,6 +166,12 @@ impl<'b> Vector<'b> {
     pub(super) fn ints(self) -> impl Iterator<Item = i32> + 'b {
         let bytes = self.bytes.get(self.at..self.at + 4 * self.len).unwrap_or_default();
         bytes.as_chunks::<4>().0.iter().map(|&chunk| i32::from_le_bytes(chunk))
+    }
+
+    /// Elements of eight bytes.
+    pub(super) fn longs(self) -> impl Iterator<Item = u64> + 'b {
+        let bytes = self.bytes.get(self.at..self.at + 8 * self.len).unwrap_or_default();
+        bytes.as_chunks::<8>().0.iter().map(|&chunk| u64::from_le_bytes(chunk))
     }
 
     /// An element that is an offset to a table.

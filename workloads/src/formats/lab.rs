@@ -34,7 +34,7 @@ pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tra
 /// As [`read_trace`].
 pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
     let mut input = Unpacked::new(file, input)?;
-    if let Some(reader) = import::recognise(input.start()) {
+    if let Some(reader) = import::recognise(file, input.start()) {
         return import::read_one(reader, file, input, options);
     }
     if let Some(part) = &options.part {

@@ -3,14 +3,15 @@
 /// The most that an input may contain; more counts as a mistake, such as an endless device, or a small file that
 /// unpacks to terabytes.
 ///
-/// One number sets all three limits; those of lines and documents have a minimum.
+/// One number sets all limits; those of parts have a minimum.
 ///
 /// ```
 /// use planlab_workloads::formats::InputLimits;
 ///
 /// let limits = InputLimits::default();
-/// assert_eq!((limits.unpacked(), limits.document(), limits.line()), (4 << 30, 64 << 20, 16 << 20));
-/// assert_eq!(InputLimits::new(8 << 30).line(), 32 << 20);
+/// assert_eq!((limits.unpacked(), limits.document(), limits.line()), (16 << 30, 64 << 20, 16 << 20));
+/// assert_eq!((limits.whole(), InputLimits::new(20).whole()), (4 << 30, 20));
+/// assert_eq!(InputLimits::new(32 << 30).line(), 32 << 20);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputLimits {
@@ -35,23 +36,30 @@ impl InputLimits {
         self.unpacked
     }
 
-    /// Bytes of a line: 1/256 of an input, but at least 16 MiB.
+    /// Bytes of a file of another tool that is held in memory as a whole: 1/4 of an input, but at least 64 MiB.
     #[must_use]
-    pub const fn line(self) -> u64 {
-        at_least(self.unpacked / 256, LINE)
+    pub const fn whole(self) -> u64 {
+        let most = at_least(self.unpacked / 4, DOCUMENT);
+        if most < self.unpacked { most } else { self.unpacked }
     }
 
-    /// Bytes of a document (JSON, TOML), which is held in memory as a whole: 1/64 of an input, but at least 64 MiB.
+    /// Bytes of a line: 1/1024 of an input, but at least 16 MiB.
+    #[must_use]
+    pub const fn line(self) -> u64 {
+        at_least(self.unpacked / 1024, LINE)
+    }
+
+    /// Bytes of a document (JSON, TOML), which is held in memory as a whole: 1/256 of an input, but at least 64 MiB.
     #[must_use]
     pub const fn document(self) -> u64 {
-        at_least(self.unpacked / 64, DOCUMENT)
+        at_least(self.unpacked / 256, DOCUMENT)
     }
 }
 
 impl Default for InputLimits {
-    /// 4 GiB: a hundred million buffers.
+    /// 16 GiB: four hundred million buffers.
     fn default() -> Self {
-        Self::new(4 << 30)
+        Self::new(16 << 30)
     }
 }
 

@@ -283,7 +283,7 @@ impl<'r> Lines<'r> {
 /// The first thing that is wrong, with its line: a limit, the encoding, the compression.
 pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    if import::recognise(unpacked.start()).is_some() {
+    if import::recognise(file, unpacked.start()).is_some() {
         let read = io::copy(&mut unpacked.limited(limits.unpacked()), &mut io::sink());
         return read.map(drop).map_err(|error| FormatError::new(file, 1, error.to_string()));
     }

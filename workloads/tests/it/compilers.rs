@@ -125,6 +125,8 @@ fn squeezenets_activations_are_those_of_an_independent_count() {
         (instance.len(), instance.total().get(), instance.load().bytes.get()),
         (65, 48_385_504, 9_124_608)
     );
+    // Every Relu takes the place of what it reads.
+    assert_eq!(instance.in_place().len(), 26);
     let weights = (35, "inputs that are read as weights only", 4_985_120);
     assert!(dropped(&imported).contains(&weights), "{:?}", dropped(&imported));
     // Seventeen biases that are another's, and the Flatten.
@@ -260,6 +262,10 @@ fn a_tflite_models_buffers_are_those_of_an_independent_count() {
     let part = only_part(&imported);
     let instance = &part.trace.instance;
     assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_064, 24_576));
+    // The output of its one addition may take either operand's place.
+    let permitted: Vec<(usize, usize)> =
+        instance.in_place().iter().map(|pair| (pair.output.index(), pair.input.index())).collect();
+    assert_eq!(permitted, [(4, 1), (4, 3)]);
     assert_eq!(dropped(&imported), [(1, "views", 0), (8, "tensors with data", 33_336)]);
     let meta = |key| part.trace.labels.meta(key);
     assert_eq!((meta("tflite-tensors"), meta("tflite-views")), (Some("19"), Some("16=15")));

@@ -62,6 +62,11 @@ fn models_of_tflite() {
 }
 
 #[test]
+fn programs_of_executorch() {
+    replay("executorch", checks::check_executorch);
+}
+
+#[test]
 fn texts_of_compilers() {
     replay("texts", checks::check_texts);
 }

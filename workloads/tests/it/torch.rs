@@ -1,5 +1,7 @@
 //! PyTorch's own files: the figures below were counted by a script in Python that shares nothing with the readers.
 
+use std::io::Read;
+
 use planlab_workloads::batch::Scaling;
 use planlab_workloads::formats::import::{self, Imported, Part};
 use planlab_workloads::formats::{ReadOptions, read_trace, write_trace};
@@ -327,18 +329,48 @@ fn sums_past_64_bits_are_refused() {
 }
 
 #[test]
-fn a_shared_event_is_read_as_often_as_it_is_there() {
-    // The same dict twice in the history: an allocation at an address in use.
-    let mut bytes = b"\x80\x04}(\x8c\x0ddevice_traces](](".to_vec();
-    bytes.extend(b"}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x08\x8c\x04sizeK\x07uh\x00eeu.");
-    let imported = read(&bytes).expect("valid");
-    assert!(
-        told(&imported)[0]
-            .starts_with("1 buffers without a free, whose address was given out again (7 bytes)")
-    );
-    let lives: Vec<(u32, u32)> =
-        only_part(imported).trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-    assert_eq!(lives, [(1, 2), (2, 3)]);
+fn an_event_a_block_and_a_history_are_there_once() {
+    // A few bytes would be a recording of any length.
+    let wrong = |bytes: &[u8], reason: &str| {
+        let error = read(bytes).expect_err("refused");
+        assert!(error.starts_with("s.pickle: byte ") && error.contains(reason), "{error}");
+    };
+    let event = b"}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x08\x8c\x04sizeK\x07u";
+    let traces = |rest: &[u8]| [b"\x80\x04}(\x8c\x0ddevice_traces](](", &event[..], rest].concat();
+    assert!(read(&traces(b"eeu.")).is_ok());
+    wrong(&traces(b"h\x00eeu."), "device_traces[0][1] is a dict that was read already: each is there once");
+    wrong(&traces(b"eh\x00au."), "entry 0 of the memo is asked for, an event that was there already");
+    let shared = b"\x80\x04}(\x8c\x01x]\x94(K\x01e\x8c\x0ddevice_traces](h\x00h\x00eu.";
+    wrong(shared, "device_traces[1] and device_traces[0] are one list");
+    let segment = b"}\x94(\x8c\x07address\x94K\x00\x8c\x0atotal_sizeM\xff\xff\x8c\x06blocks](";
+    let block = b"}\x94(\x8c\x04sizeK\x01\x8c\x05state\x8c\x06activeu";
+    let segments = |first: &[u8], second: &[u8]| {
+        [b"\x80\x04}(\x8c\x08segments](", &segment[..], block, first, b"eu", second, b"eu."].concat()
+    };
+    assert!(read(&segments(b"", b"")).is_ok());
+    wrong(&segments(b"h\x02", b""), "segments[0].blocks[1] is a dict that was read already");
+    wrong(&segments(b"", b"h\x00"), "segments[1] is a dict that was read already");
+}
+
+#[path = "../../examples/large_snapshot/pickle.rs"]
+mod large;
+
+#[test]
+fn a_history_is_the_same_whether_it_is_read_while_it_comes_or_later() {
+    let mut bytes = Vec::new();
+    large::LargeSnapshot::new(5_000).read_to_end(&mut bytes).expect("it cannot fail");
+    let streamed = read(&bytes).expect("valid");
+    // The list of lists is first the value of another key, which is not watched.
+    let key = b"device_traces";
+    let at = bytes.windows(key.len()).position(|window| window == key).expect("there");
+    bytes[at..at + key.len()].copy_from_slice(b"other_traces_");
+    assert!(bytes.ends_with(b"au."));
+    bytes.truncate(bytes.len() - 2);
+    // The list of lists is entry 312 of the memo.
+    bytes.extend(b"\x8c\x0ddevice_tracesj\x38\x01\0\0u.");
+    let later = read(&bytes).expect("valid");
+    assert_eq!(streamed.parts[0].trace.instance.len(), 1667 + 1666 + 300);
+    assert_eq!(format!("{streamed:?}"), format!("{later:?}"));
 }
 
 #[test]

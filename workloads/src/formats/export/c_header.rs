@@ -9,7 +9,8 @@ use super::super::{ExportError, Trace};
 use super::{heights, lacks};
 
 /// A C header (C99 and C++): the arena's size and alignment, a macro with the offset of each buffer, and tables of
-/// offsets and sizes in the trace's order. Names begin with `prefix`; letters that C does not know become `_`.
+/// offsets and sizes in the trace's order. Names begin with `prefix`. Letters that C does not know become `_`; names that C
+/// or C++ keep for themselves (`__`, a leading `_`) and those that no name begins with (digits) are mended.
 ///
 /// # Errors
 ///
@@ -26,7 +27,7 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let buffers = trace.instance.buffers();
     let alignment = buffers.iter().map(|buffer| buffer.align.get()).max().unwrap_or(1);
     let (kind, ending) = if u32::try_from(height).is_ok() { ("uint32_t", "u") } else { ("uint64_t", "ull") };
-    let prefix = identifier(prefix).to_ascii_uppercase();
+    let prefix = beginning(prefix).to_ascii_uppercase();
     let mut names = Names::default();
     let mut out = String::with_capacity(96 * buffers.len() + 1024);
     let workload =
@@ -71,9 +72,18 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a string takes everything");
 }
 
-/// Letters that C knows in a name.
+/// A part of a name: letters that C knows, and single `_` between them. Two in a row are the compiler's, as is one in
+/// front; with what it is joined to, each part begins and ends with something else.
 fn identifier(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
+    let is_known = |letter: char| letter.is_ascii_alphanumeric();
+    let parts: Vec<&str> = text.split(|letter| !is_known(letter)).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "unnamed".to_owned() } else { parts.join("_") }
+}
+
+/// The part that a name begins with, which is no digit. Others follow it, so that no name is a keyword.
+fn beginning(text: &str) -> String {
+    let name = identifier(text);
+    if name.starts_with(|letter: char| letter.is_ascii_digit()) { format!("n{name}") } else { name }
 }
 
 /// A text that ends no comment and continues no line.
@@ -109,7 +119,9 @@ mod tests {
     #[test]
     fn names_are_of_c_and_no_two_the_same() {
         let mut names = Names::default();
-        assert_eq!(["a.b", "a-b", "a b", "ä"].map(|name| names.unique(name)), ["a_b", "a_b_2", "a_b_3", "_"]);
+        let unique = ["a.b", "a-b", "_a__b_", "a_b_2", "ä", "", "2x", "int"].map(|name| names.unique(name));
+        assert_eq!(unique, ["a_b", "a_b_2", "a_b_3", "a_b_2_2", "unnamed", "unnamed_2", "2x", "int"]);
+        assert_eq!(["_net__1", "1net", "_Net", "--"].map(beginning), ["net_1", "n1net", "Net", "unnamed"]);
         assert_eq!(comment("a */ b /* c\\\n"), "a * / b / * c  ");
     }
 
@@ -123,7 +135,7 @@ mod tests {
         std::fs::write(at("plan.h"), header).expect("writable");
         let program = "#include <stdio.h>\n#include \"plan.h\"\nstatic unsigned char arena[MY_NET_ARENA_SIZE];\n\
                        int main(void) {\n  printf(\"%u %u %u %u:\", (unsigned)sizeof arena, MY_NET_ARENA_ALIGNMENT,\n\
-                       MY_NET_BUFFERS, MY_NET_OFFSET_b___quoted_);\n  for (unsigned i = 0; i < MY_NET_BUFFERS; i++)\n\
+                       MY_NET_BUFFERS, MY_NET_OFFSET_b_quoted);\n  for (unsigned i = 0; i < MY_NET_BUFFERS; i++)\n\
                        printf(\" %u+%u\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i]);\n  return 0;\n}\n";
         std::fs::write(at("plan.c"), program).expect("writable");
         let compiler = Command::new("cc")

@@ -21,8 +21,13 @@ use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
 
-pub(super) const READER: Reader =
-    Reader { key: "ggml", title: "the debug log of ggml's allocator (llama.cpp)", looks_like, read };
+pub(super) const READER: Reader = Reader {
+    key: "ggml",
+    title: "the debug log of ggml's allocator (llama.cpp)",
+    endings: &[],
+    looks_like,
+    read,
+};
 
 /// What only a line of the allocator has.
 const ALLOCATED: &str = " bytes) - block ";
@@ -302,6 +307,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::super::import;
+    use super::super::testing::lives;
     use super::*;
 
     /// Two graphs; in the first, `c` takes the place of `a`, which is larger.
@@ -331,15 +337,8 @@ mod tests {
         let imported = read_log(LOG).expect("valid");
         assert_eq!(imported.parts.len(), 2);
         let trace = &imported.parts[0].trace;
-        let lives: Vec<(&str, (u32, u32), u64)> = trace
-            .instance
-            .buffers()
-            .iter()
-            .zip(&trace.labels.buffers)
-            .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
-            .collect();
         assert_eq!(
-            lives,
+            lives(trace),
             [("x (input)", (0, 2), 64), ("a", (0, 3), 96), ("b", (1, 3), 32), ("c", (2, 3), 64),]
         );
         assert_eq!(trace.instance.in_place().len(), 1);

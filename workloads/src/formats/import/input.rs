@@ -35,7 +35,7 @@ impl<'r> Input<'r> {
     ///
     /// If it cannot be read, or is longer than an input may be.
     pub fn bytes(self) -> Result<Vec<u8>, FormatError> {
-        self.unpacked.bytes(&self.file, self.limits.unpacked())
+        self.unpacked.bytes(&self.file, self.limits.whole())
     }
 
     /// All of it in memory as text, without a byte order mark.
@@ -44,7 +44,7 @@ impl<'r> Input<'r> {
     ///
     /// As [`Self::bytes`], and where it is not UTF-8.
     pub fn text(self) -> Result<String, FormatError> {
-        self.unpacked.text(&self.file, self.limits.unpacked())
+        self.unpacked.text(&self.file, self.limits.whole())
     }
 
     /// Its bytes one after the other. The reader ends with an error of kind `FileTooLarge` behind the limit; the words

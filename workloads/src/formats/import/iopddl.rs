@@ -14,6 +14,7 @@ use super::{Framework, Imported, Input, Reader};
 pub(super) const READER: Reader = Reader {
     key: "iopddl",
     title: "a problem of the IOPDDL contest (JSON): the least usage of each node",
+    endings: &[],
     looks_like,
     read,
 };
@@ -74,6 +75,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 #[cfg(test)]
 mod tests {
     use super::super::import;
+    use super::super::testing::lives;
     use super::*;
 
     fn problem(text: &str) -> Result<Imported, FormatError> {
@@ -88,14 +90,7 @@ mod tests {
             "usages": [[10], [25, 20], [7], [0, 3]] }, "usage_limit": 50 } }"#;
         let imported = problem(text).expect("valid");
         let trace = &imported.parts[0].trace;
-        let lives: Vec<(&str, (u32, u32), u64)> = trace
-            .instance
-            .buffers()
-            .iter()
-            .zip(&trace.labels.buffers)
-            .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
-            .collect();
-        assert_eq!(lives, [("0", (30, 70), 10), ("1", (40, 70), 20)]);
+        assert_eq!(lives(trace), [("0", (30, 70), 10), ("1", (40, 70), 20)]);
         assert_eq!(trace.labels.meta("usage_limit"), Some("50"));
         assert_eq!(imported.dropped.len(), 2);
     }

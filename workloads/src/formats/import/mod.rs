@@ -6,6 +6,7 @@
 //! To add a format, write a file here with a `pub(super) const READER: Reader` and add a line to [`READERS`]. A reader
 //! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
 
+mod executorch;
 mod gather;
 mod ggml;
 mod glow;
@@ -34,6 +35,8 @@ pub struct Reader {
     pub key: &'static str,
     /// What it is, a line.
     pub title: &'static str,
+    /// The endings of its files' names. A file with such a name whose content is not recognised is a damaged one.
+    pub endings: &'static [&'static str],
     /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
     pub looks_like: fn(&[u8]) -> bool,
     /// Reads a file.
@@ -41,13 +44,14 @@ pub struct Reader {
 }
 
 /// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
-pub const READERS: [&Reader; 9] = [
+pub const READERS: [&Reader; 10] = [
     &torch::SNAPSHOT,
     &torch::PROFILER,
     &xla::HLO,
     &xla::TEXT,
     &onnx::READER,
     &tflite::READER,
+    &executorch::READER,
     &iopddl::READER,
     &glow::READER,
     &ggml::READER,
@@ -59,10 +63,14 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
     READERS.into_iter().find(|reader| reader.key == key)
 }
 
-/// The format of a file that begins with these bytes; `None` if no reader of [`READERS`] knows it.
+/// The format of a file of this name that begins with these bytes; `None` if no reader of
+/// [`READERS`] knows it. The name counts only if the content is not recognised.
 #[must_use]
-pub fn recognise(start: &[u8]) -> Option<&'static Reader> {
-    READERS.into_iter().find(|reader| (reader.looks_like)(start))
+pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
+    let name = file.strip_suffix(".zst").unwrap_or(file);
+    let is_called = |reader: &&Reader| reader.endings.iter().any(|ending| name.ends_with(ending));
+    let known = READERS.into_iter().find(|reader| (reader.looks_like)(start));
+    known.or_else(|| READERS.into_iter().find(is_called))
 }
 
 /// Reads a file of another tool. `file` is what errors call it; without a format it is recognised by its content.
@@ -78,7 +86,7 @@ pub fn import(
     options: &ReadOptions,
 ) -> Result<Option<Imported>, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    let Some(reader) = format.or_else(|| recognise(unpacked.start())) else { return Ok(None) };
+    let Some(reader) = format.or_else(|| recognise(file, unpacked.start())) else { return Ok(None) };
     (reader.read)(Input::new(file, unpacked, options.limits), options).map(Some)
 }
 
@@ -94,7 +102,7 @@ pub fn read(
     options: &ReadOptions,
 ) -> Result<Imported, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    match format.or_else(|| recognise(unpacked.start())) {
+    match format.or_else(|| recognise(file, unpacked.start())) {
         Some(reader) => (reader.read)(Input::new(file, unpacked, options.limits), options),
         None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
     }
@@ -108,4 +116,15 @@ pub(super) fn read_one(
     options: &ReadOptions,
 ) -> Result<Trace, FormatError> {
     (reader.read)(Input::new(file, input, options.limits), options)?.one(file, options)
+}
+
+#[cfg(test)]
+mod testing {
+    use super::Trace;
+
+    /// Name, live range and size of each buffer.
+    pub(super) fn lives(trace: &Trace) -> Vec<(&str, (u32, u32), u64)> {
+        let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+        buffers.map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get())).collect()
+    }
 }

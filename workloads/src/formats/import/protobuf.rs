@@ -1,17 +1,54 @@
 //! Protocol buffers: messages decoded by `prost`, with the byte at which they break.
+//!
+//! A message of two bytes may be a hundred in memory. So its fields are counted before it is decoded.
 
 use prost::Message;
 use prost::bytes::Bytes;
 
 use super::super::FormatError;
 
-/// Decodes a message. Messages that lie in each other more than a hundred deep are refused.
+/// What a message takes in memory.
+pub(super) struct Layout {
+    /// Bytes of the decoded message by itself.
+    pub(super) size: usize,
+    /// Its fields that take room of their own, by their number.
+    pub(super) fields: &'static [(u64, Holds)],
+}
+
+/// What such a field holds.
+pub(super) enum Holds {
+    /// A text, one of several.
+    Text,
+    /// Whole numbers, several.
+    Numbers,
+    /// A message.
+    Message(&'static Layout),
+}
+
+/// A message with its layout.
+pub(super) trait Known: Message + Default {
+    const LAYOUT: &'static Layout;
+}
+
+/// A decoded message may take `TIMES` the bytes of its file and [`SMALL`] more. The names and shapes of a model take a few
+/// times their bytes, and weights are not decoded.
+const TIMES: usize = 8;
+/// Bytes that every file may take.
+const SMALL: usize = 64 << 20;
+/// What an allocation takes beside its bytes.
+const OVERHEAD: usize = 16;
+
+/// Decodes a message. Messages that lie in each other more than a hundred deep are refused, and those that would take
+/// far more memory than the file is long.
 ///
 /// # Errors
 ///
 /// The byte at which the file is no such message, and the field that it is in.
-pub(super) fn decode<M: Message + Default>(file: &str, bytes: Vec<u8>) -> Result<M, FormatError> {
+pub(super) fn decode<M: Known>(file: &str, bytes: Vec<u8>) -> Result<M, FormatError> {
     let length = bytes.len();
+    let mut scan = Scan { all: length, left: length.saturating_mul(TIMES).saturating_add(SMALL) };
+    let scanned = scan.message(&bytes, 0, M::LAYOUT, DEEPEST);
+    scanned.map_err(|(at, reason)| FormatError::at_byte(file, at as u64, reason))?;
     // Fields of bytes share this memory: the weights of a net are not copied.
     let mut rest = Bytes::from(bytes);
     let mut message = M::default();
@@ -21,6 +58,81 @@ pub(super) fn decode<M: Message + Default>(file: &str, bytes: Vec<u8>) -> Result
         FormatError::at_byte(file, at as u64, format!("not a message of this format{end}: {error}"))
     })?;
     Ok(message)
+}
+
+/// Messages in each other; `prost` refuses more.
+const DEEPEST: usize = 100;
+
+/// A walk over a message before it is decoded.
+struct Scan {
+    /// Bytes of the file.
+    all: usize,
+    /// Bytes that may still be taken.
+    left: usize,
+}
+
+impl Scan {
+    /// Counts what a message takes that begins at a byte of the file. What is no message is left to the decoder.
+    fn message(
+        &mut self,
+        bytes: &[u8],
+        from: usize,
+        layout: &Layout,
+        depth: usize,
+    ) -> Result<(), (usize, String)> {
+        let mut rest = bytes;
+        while !rest.is_empty() && depth > 0 {
+            let at = from + bytes.len() - rest.len();
+            let Some((key, behind)) = varint(rest) else { return Ok(()) };
+            let held = layout.fields.iter().find(|(number, _)| *number == key >> 3).map(|(_, holds)| holds);
+            let (value, behind): (&[u8], &[u8]) = match key & 7 {
+                0 => match varint(behind) {
+                    Some((_, rest)) => (&[][..], rest),
+                    None => return Ok(()),
+                },
+                wire @ (1 | 5) => match behind.split_at_checked(if wire == 1 { 8 } else { 4 }) {
+                    Some(split) => split,
+                    None => return Ok(()),
+                },
+                2 => {
+                    let Some((length, behind)) = varint(behind) else { return Ok(()) };
+                    let split =
+                        usize::try_from(length).ok().and_then(|length| behind.split_at_checked(length));
+                    split.ok_or_else(|| {
+                        let (number, have) = (key >> 3, behind.len());
+                        let cut = if from + bytes.len() == self.all {
+                            ": the file is cut short or damaged"
+                        } else {
+                            ""
+                        };
+                        (
+                            at,
+                            format!("field {number} of a message has {length} bytes, but {have} follow{cut}"),
+                        )
+                    })?
+                }
+                _ => return Err((at, format!("wire type {}: no field of this format has it", key & 7))),
+            };
+            rest = behind;
+            let takes = match held {
+                None => 0,
+                Some(Holds::Text) => size_of::<String>() + value.len() + OVERHEAD,
+                Some(Holds::Numbers) => 8 * value.len().max(1),
+                Some(Holds::Message(inner)) => inner.size,
+            };
+            self.left = self.left.checked_sub(takes).ok_or_else(|| {
+                (
+                    at,
+                    "its messages take far more memory than the file is long: it is no honest one".to_owned(),
+                )
+            })?;
+            if let Some(Holds::Message(inner)) = held {
+                let start = from + bytes.len() - rest.len() - value.len();
+                self.message(value, start, inner, depth - 1)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A field of a message that may be cut behind it.
@@ -105,6 +217,13 @@ mod tests {
         below: Vec<Tree>,
     }
 
+    impl Known for Tree {
+        const LAYOUT: &'static Layout = &TREE;
+    }
+
+    static TREE: Layout =
+        Layout { size: size_of::<Tree>(), fields: &[(1, Holds::Text), (2, Holds::Message(&TREE))] };
+
     fn refused(bytes: Vec<u8>) -> FormatError {
         decode::<Tree>("tree", bytes).expect_err("broken")
     }
@@ -119,9 +238,34 @@ mod tests {
         }
         let mut far = vec![0x0A];
         far.extend(wire::varint(1 << 63));
-        assert_eq!(refused(far).byte(), Some(11));
+        assert_eq!(refused(far).byte(), Some(0));
         let endless = vec![0xFF; 64];
         assert!(refused(endless).byte().is_some_and(|at| at <= 10));
+    }
+
+    #[test]
+    fn a_message_of_many_empty_ones_is_refused() {
+        // Two bytes each, and the size of a tree in memory.
+        let honest = wire::bytes(2, b"").repeat(100_000);
+        assert_eq!(decode::<Tree>("tree", honest).expect("small").below.len(), 100_000);
+        let many = wire::bytes(2, b"").repeat(4_000_000);
+        let error = refused(many);
+        let at = error.byte().expect("a byte");
+        assert!(
+            at > 1_000_000 && error.reason().contains("far more memory than the file is long"),
+            "{error}"
+        );
+        assert!(refused(vec![0x0B]).reason().contains("wire type 3"));
+    }
+
+    #[test]
+    fn a_field_that_is_cut_says_so() {
+        let mut whole = wire::bytes(2, &wire::bytes(1, b"leaf"));
+        whole.truncate(6);
+        assert_eq!(
+            refused(whole).to_string(),
+            "tree: byte 0: field 2 of a message has 6 bytes, but 4 follow: the file is cut short or damaged"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::in_place;
 use super::messages::{Graph, Node};
 use super::shapes::Shapes;
 use crate::formats::import::gather::Tally;
@@ -56,6 +57,8 @@ pub(super) struct Lives<'g> {
     pub(super) views: u64,
     /// Values that are no tensors.
     pub(super) others: u64,
+    /// Buffers that may be written over others, which end there: output, input.
+    pub(super) permissions: Vec<(usize, usize)>,
     places: FxHashMap<&'g str, Place>,
 }
 
@@ -94,7 +97,35 @@ impl<'g> Lives<'g> {
                 None => return Err(format!("nothing makes the output `{}`", super::shown(&output.name))),
             }
         }
+        let storages = &lives.storages;
+        lives.permissions.retain(|&(output, input)| {
+            let (output, input) = (&storages[output], &storages[input]);
+            let ends = input.last == output.start && !input.is_output && !input.is_weight();
+            // A view may have made one of them larger.
+            ends && output.bytes <= input.bytes
+        });
         Ok(lives)
+    }
+
+    /// Notes the inputs that the output of a node may overwrite if they end there.
+    fn permit(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
+        let value = |name: &str| shapes.values.get(name);
+        let Some(made) = value(output) else { return };
+        let place = |name: &String| match self.places.get(name.as_str()) {
+            Some(&Place::In(place)) => Some(place),
+            _ => None,
+        };
+        // An input that is repeated along a dimension is read again after it was written over.
+        let fits = |name: &String| {
+            value(name).is_some_and(|read| read.shape == made.shape && read.bytes() == made.bytes())
+        };
+        for at in in_place::inputs(node) {
+            let Some(input) = node.inputs.get(at).and_then(place) else { continue };
+            let all_fit = node.inputs.iter().filter(|name| place(name) == Some(input)).all(fits);
+            if all_fit && self.permissions.last() != Some(&(storage, input)) {
+                self.permissions.push((storage, input));
+            }
+        }
     }
 
     fn run(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
@@ -151,7 +182,13 @@ impl<'g> Lives<'g> {
                     self.constants.add(bytes(name, shapes)?.unwrap_or(0));
                     self.places.insert(name, Place::Outside);
                 }
-                None => self.store(name, Some(number), number as u64, shapes)?,
+                None => {
+                    let storage = self.storages.len();
+                    self.store(name, Some(number), number as u64, shapes)?;
+                    if storage < self.storages.len() {
+                        self.permit(node, name, storage, shapes);
+                    }
+                }
             }
         }
         Ok(())
@@ -295,6 +332,35 @@ mod tests {
         let lives = play(&graph);
         assert!(lives.contains(&("a", 0, 2, 16)), "{lives:?}");
         assert!(lives.contains(&("b", 1, 1, 16)), "{lives:?}");
+    }
+
+    #[test]
+    fn elementwise_nodes_may_overwrite_what_ends_there() {
+        let graph = Graph {
+            nodes: vec![
+                node("Relu", &["x"], &["a"]),
+                // x is read again.
+                node("Mul", &["x", "a"], &["b"]),
+                // Both end here; of one size is `b` alone.
+                node("Add", &["b", "bias"], &["c"]),
+                node("Softmax", &["c"], &["d"]),
+                node("Reshape", &["d"], &["e"]),
+                // Two values in one buffer, both repeated.
+                node("Add", &["d", "e"], &["f"]),
+                node("Cast", &["f"], &["half"]),
+                node("Identity", &["half"], &["y"]),
+            ],
+            inputs: vec![floats("x", &[4, 1]), floats("bias", &[1])],
+            outputs: vec![floats("y", &[4, 4])],
+            value_info: vec![floats("e", &[1, 4]), floats("f", &[4, 4]), floats("half", &[4, 4])],
+            ..Graph::default()
+        };
+        let shapes = Shapes::of(&graph, &[]).expect("known");
+        let lives = Lives::of(&graph, &shapes).expect("valid");
+        let name = |at: usize| lives.storages[at].name;
+        let permitted: Vec<_> =
+            lives.permissions.iter().map(|&(output, input)| (name(output), name(input))).collect();
+        assert_eq!(permitted, [("b", "x"), ("b", "a"), ("c", "b"), ("half", "f")]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use prost::Message;
 
+use crate::formats::import::protobuf::{Holds, Known, Layout};
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Model {
     #[prost(int64, optional, tag = "1")]
@@ -54,8 +56,8 @@ pub(super) struct Attribute {
     pub(super) i: Option<i64>,
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub(super) s: Option<prost::bytes::Bytes>,
-    #[prost(message, optional, tag = "5")]
-    pub(super) t: Option<Tensor>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub(super) t: Option<Box<Tensor>>,
     #[prost(message, optional, boxed, tag = "6")]
     pub(super) g: Option<Box<Graph>>,
     #[prost(int64, repeated, tag = "8")]
@@ -124,3 +126,54 @@ pub(super) struct Dim {
     #[prost(string, optional, tag = "2")]
     pub(super) param: Option<String>,
 }
+
+impl Known for Model {
+    const LAYOUT: &'static Layout =
+        &Layout { size: size_of::<Self>(), fields: &[(2, Holds::Text), (7, Holds::Message(&GRAPH))] };
+}
+
+static GRAPH: Layout = Layout {
+    size: size_of::<Graph>(),
+    fields: &[
+        (1, Holds::Message(&NODE)),
+        (2, Holds::Text),
+        (5, Holds::Message(&TENSOR)),
+        (11, Holds::Message(&VALUE_INFO)),
+        (12, Holds::Message(&VALUE_INFO)),
+        (13, Holds::Message(&VALUE_INFO)),
+        (15, Holds::Message(&SPARSE_TENSOR)),
+    ],
+};
+static NODE: Layout = Layout {
+    size: size_of::<Node>(),
+    fields: &[
+        (1, Holds::Text),
+        (2, Holds::Text),
+        (3, Holds::Text),
+        (4, Holds::Text),
+        (5, Holds::Message(&ATTRIBUTE)),
+        (7, Holds::Text),
+    ],
+};
+static ATTRIBUTE: Layout = Layout {
+    size: size_of::<Attribute>(),
+    fields: &[
+        (1, Holds::Text),
+        (5, Holds::Message(&TENSOR)),
+        (6, Holds::Message(&GRAPH)),
+        (8, Holds::Numbers),
+        (11, Holds::Message(&GRAPH)),
+    ],
+};
+static TENSOR: Layout = Layout {
+    size: size_of::<Tensor>(),
+    fields: &[(1, Holds::Numbers), (5, Holds::Numbers), (7, Holds::Numbers), (8, Holds::Text)],
+};
+static SPARSE_TENSOR: Layout =
+    Layout { size: size_of::<SparseTensor>(), fields: &[(1, Holds::Message(&TENSOR)), (3, Holds::Numbers)] };
+static VALUE_INFO: Layout =
+    Layout { size: size_of::<ValueInfo>(), fields: &[(1, Holds::Text), (2, Holds::Message(&TYPE))] };
+static TYPE: Layout = Layout { size: 0, fields: &[(1, Holds::Message(&TENSOR_TYPE))] };
+static TENSOR_TYPE: Layout = Layout { size: 0, fields: &[(2, Holds::Message(&SHAPE))] };
+static SHAPE: Layout = Layout { size: 0, fields: &[(1, Holds::Message(&DIM))] };
+static DIM: Layout = Layout { size: size_of::<Dim>(), fields: &[(2, Holds::Text)] };

@@ -3,13 +3,15 @@
 //! Shapes are those that the file says (`value_info`, as ONNX's shape inference writes them), and else follow from the
 //! inputs by the operators' rules; dynamic dimensions are given by name. Node order is execution order. Initializers and
 //! constants are not planned, nor are inputs that are read as weights only (a model that was exported without its weights
-//! has them there). Inside of branches and loops nothing is planned.
+//! has them there). Inside of branches and loops nothing is planned. The output of an operator that works element by
+//! element may overwrite an input that ends there and is as large.
 //!
 //! # References
 //!
 //! 1. ONNX, `onnx/onnx.proto`: `ModelProto`, `GraphProto`, `TensorShapeProto`.
 //! 2. ONNX, `docs/Operators.md`: the shapes of outputs.
 
+mod in_place;
 mod known;
 mod lives;
 mod messages;
@@ -30,8 +32,13 @@ use super::gather::{Found, Gather, Tally};
 use super::protobuf::{Value, decode, first_field};
 use super::{Dropped, Framework, Imported, Input, Reader};
 
-pub(super) const READER: Reader =
-    Reader { key: "onnx", title: "an ONNX model, in the order of its nodes", looks_like, read };
+pub(super) const READER: Reader = Reader {
+    key: "onnx",
+    title: "an ONNX model, in the order of its nodes",
+    endings: &[".onnx"],
+    looks_like,
+    read,
+};
 
 /// Names in a list of an error.
 const SHOWN: usize = 8;
@@ -72,8 +79,15 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         gather.meta("dimension", format!("{name}={value}"));
     }
     let mut dropped = outside(graph, &lives);
-    for storage in lives.storages.iter().filter(|storage| !storage.is_weight()) {
-        gather.buffer(found(graph, storage));
+    let mut buffers = Vec::with_capacity(lives.storages.len());
+    for storage in &lives.storages {
+        let is_planned = !storage.is_weight();
+        buffers.push(is_planned.then(|| gather.buffer(found(graph, storage))).flatten());
+    }
+    for &(output, input) in &lives.permissions {
+        if let Some((output, input)) = buffers[output].zip(buffers[input]) {
+            gather.may_overwrite(output, input);
+        }
     }
     let name = graph.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("graph");
     let part = gather.finish(name, Framework::new("ONNX"), &mut dropped)?;

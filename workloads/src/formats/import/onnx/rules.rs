@@ -60,7 +60,7 @@ impl<'v> Call<'v> {
     }
 
     pub(super) fn tensor(&self, name: &str) -> Option<&'v Tensor> {
-        self.attribute(name)?.t.as_ref()
+        self.attribute(name)?.t.as_deref()
     }
 }
 

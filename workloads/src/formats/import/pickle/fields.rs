@@ -16,14 +16,14 @@ pub(in super::super) struct Record<const N: usize> {
 /// Looks the same keys up in many dicts.
 #[derive(Debug)]
 pub(in super::super) struct Fields<const N: usize> {
-    keys: [Option<Value>; N],
+    keys: [Value; N],
     /// Where each key stands in a shape.
     places: FxHashMap<u32, [Option<u32>; N]>,
 }
 
 impl<const N: usize> Fields<N> {
-    pub(in super::super) fn new(heap: &Heap, names: [&str; N]) -> Self {
-        Self { keys: names.map(|name| heap.find_text(name)), places: FxHashMap::default() }
+    pub(in super::super) fn new(heap: &mut Heap, names: [&str; N]) -> Self {
+        Self { keys: names.map(|name| heap.name(name)), places: FxHashMap::default() }
     }
 
     /// The entries of a dict; `None` if the value is no dict.
@@ -34,13 +34,20 @@ impl<const N: usize> Fields<N> {
         let values = places.map(|place| place.map(|place| heap.value_at(start, place)));
         Some(Record { byte, values })
     }
+
+    /// The same for a dict that is read only once: a later call for it returns `None`.
+    pub(in super::super) fn take(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
+        let record = self.of(heap, dict)?;
+        heap.take(dict);
+        Some(record)
+    }
 }
 
-fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Option<Value>; N]) -> [Option<u32>; N] {
+fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Value; N]) -> [Option<u32>; N] {
     let mut places = [None; N];
     for (at, found) in heap.keys(shape) {
         for (place, key) in places.iter_mut().zip(keys) {
-            if place.is_none() && *key == Some(found) {
+            if place.is_none() && *key == found {
                 *place = Some(at);
             }
         }
@@ -67,12 +74,14 @@ mod tests {
         heap.set(dict, &[x, numbers[2]]).expect("room");
         let other = heap.dict_of(9).expect("room");
         heap.set(other, &[y, numbers[3]]).expect("room");
-        let mut fields = Fields::new(&heap, ["x", "y", "z", "w"]);
+        let mut fields = Fields::new(&mut heap, ["x", "y", "z", "w"]);
         let record = fields.of(&heap, dict).expect("a dict");
         assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
         assert_eq!(record.byte, 5 << 32 | 7);
         assert_eq!(fields.of(&heap, other).expect("a dict").values, [None, Some(numbers[3]), None, None]);
         assert!(fields.of(&heap, z).is_none());
         assert!(heap.set(dict, &[other, x]).is_err());
+        assert!(fields.take(&mut heap, dict).is_some() && heap.is_taken(dict));
+        assert!(fields.take(&mut heap, dict).is_none() && heap.set(dict, &[x, y]).is_err());
     }
 }

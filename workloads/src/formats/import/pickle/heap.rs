@@ -3,17 +3,21 @@
 //! A value is half a word: three bits of kind and a number, or an index. The entries of lists, tuples and dicts lie in one
 //! slab. A dict has a shape, the sequence of its keys, and only its values in the slab, since the dicts of a recording
 //! have all the same keys. Short texts that are equal are one.
+//!
+//! Dicts that were read and are needed no more are [taken](Heap::take); their room comes back by `compact`.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::compact::Survey;
 
 /// A value of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Value(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Constant,
     Whole,
     Wide,
@@ -25,8 +29,8 @@ enum Kind {
 }
 
 const KIND_BITS: u32 = 3;
-/// None, False, True.
-const CONSTANTS: usize = 3;
+/// None, False, True, and what was taken.
+const CONSTANTS: usize = 4;
 const KINDS: [Kind; 8] =
     [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
 
@@ -34,28 +38,35 @@ impl Value {
     pub(super) const NONE: Self = Self::of(Kind::Constant, 0);
     pub(super) const FALSE: Self = Self::of(Kind::Constant, 1);
     pub(super) const TRUE: Self = Self::of(Kind::Constant, 2);
+    /// A dict that was taken and is no longer there.
+    pub(super) const TAKEN: Self = Self::of(Kind::Constant, 3);
 
     const fn of(kind: Kind, payload: u32) -> Self {
         Self(payload << KIND_BITS | kind as u32)
     }
 
     /// The value with such an index, if there is room for it.
-    fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
+    pub(super) fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
         let index = u32::try_from(index).ok().filter(|index| index >> (u32::BITS - KIND_BITS) == 0);
         index.map(|index| Self::of(kind, index)).ok_or(FULL)
     }
 
-    const fn kind(self) -> Kind {
+    pub(super) const fn kind(self) -> Kind {
         KINDS[(self.0 & 7) as usize]
     }
 
-    const fn index(self) -> usize {
+    pub(super) const fn index(self) -> usize {
         (self.0 >> KIND_BITS) as usize
     }
 
     /// The index of a number that fits no 64 bits: such numbers are rare, and come behind the constants.
-    fn huge(self) -> Option<usize> {
+    pub(super) fn huge(self) -> Option<usize> {
         (self.kind() == Kind::Constant).then(|| self.index().checked_sub(CONSTANTS)).flatten()
+    }
+
+    /// A number that fits no 64 bits, by its index.
+    pub(super) fn of_huge(index: usize) -> Self {
+        Self::at(Kind::Constant, CONSTANTS + index).expect("there was room for it")
     }
 
     pub(super) fn is_list(self) -> bool {
@@ -70,6 +81,7 @@ impl Value {
     pub(in super::super) fn type_name(self) -> &'static str {
         match self.kind() {
             Kind::Constant if self == Self::NONE => "None",
+            Kind::Constant if self == Self::TAKEN => "dict",
             Kind::Constant if self.huge().is_some() => "int",
             Kind::Constant => "bool",
             Kind::Whole | Kind::Wide => "int",
@@ -84,20 +96,23 @@ impl Value {
 
 /// A part of the slab.
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    start: u32,
-    length: u32,
-    room: u32,
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) length: u32,
+    pub(super) room: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Dict {
-    shape: u32,
-    start: u32,
-    room: u32,
+pub(super) struct Dict {
+    pub(super) shape: u32,
+    pub(super) start: u32,
+    pub(super) room: u32,
     /// The byte of the file at which it begins, in two halves: the struct stays small.
-    byte: [u32; 2],
+    pub(super) byte: [u32; 2],
 }
+
+/// The shape of a dict that was taken.
+const TAKEN: u32 = u32::MAX;
 
 /// A sequence of keys: another one and a key more. A key may be there twice; the last counts.
 #[derive(Clone, Copy, Debug)]
@@ -116,9 +131,9 @@ const FULL: &str = "it has more than 2^29 values of one kind, or 2^32 entries";
 /// All values of a pickle.
 #[derive(Debug)]
 pub(in super::super) struct Heap {
-    slab: Vec<Value>,
-    spans: Vec<Span>,
-    dicts: Vec<Dict>,
+    pub(super) slab: Vec<Value>,
+    pub(super) spans: Vec<Span>,
+    pub(super) dicts: Vec<Dict>,
     shapes: Vec<Shape>,
     next_shape: FxHashMap<(u32, Value), u32>,
     text: Vec<u8>,
@@ -127,9 +142,10 @@ pub(in super::super) struct Heap {
     /// The first text of each hash.
     known: FxHashMap<u64, u32>,
     /// Whole numbers of up to 64 bits, and longer ones.
-    wide: Vec<i64>,
-    huge: Vec<i128>,
-    floats: Vec<f64>,
+    pub(super) wide: Vec<i64>,
+    pub(super) huge: Vec<i128>,
+    pub(super) floats: Vec<f64>,
+    pub(super) survey: Survey,
 }
 
 impl Heap {
@@ -147,6 +163,7 @@ impl Heap {
             wide: Vec::new(),
             huge: Vec::new(),
             floats: Vec::new(),
+            survey: Survey::default(),
         }
     }
 
@@ -230,6 +247,7 @@ impl Heap {
     /// Appends to a list.
     pub(super) fn append(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
         let index = list.index();
+        self.survey.changes(list);
         let mut span = self.spans[index];
         self.extend(&mut span, items)?;
         self.spans[index] = span;
@@ -240,6 +258,10 @@ impl Heap {
     pub(super) fn set(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
         let index = dict.index();
         let Dict { mut shape, start, room, byte } = self.dicts[index];
+        if shape == TAKEN {
+            return Err("a dict changes after it was complete");
+        }
+        self.survey.changes(dict);
         let mut span = Span { start, length: self.shapes[shape as usize].length, room };
         let (pairs, []) = pairs.as_chunks::<2>() else { return Err("a key has no value") };
         self.reserve(&mut span, pairs.len())?;
@@ -258,7 +280,8 @@ impl Heap {
         if let Some(&known) = self.next_shape.get(&(before, key)) {
             return Ok(known);
         }
-        let new = u32::try_from(self.shapes.len()).map_err(|_| FULL)?;
+        let new = u32::try_from(self.shapes.len()).ok().filter(|&new| new < TAKEN).ok_or(FULL)?;
+        self.survey.has_key(key);
         let length = self.shapes[before as usize].length + 1;
         self.shapes.push(Shape { before, key, length });
         self.next_shape.insert((before, key), new);
@@ -317,7 +340,7 @@ impl Heap {
         match value.kind() {
             Kind::Whole => Some(i128::from(value.0.cast_signed() >> KIND_BITS)),
             Kind::Wide => Some(i128::from(self.wide[value.index()])),
-            Kind::Constant if value == Value::NONE => None,
+            Kind::Constant if matches!(value, Value::NONE | Value::TAKEN) => None,
             Kind::Constant => Some(match value.huge() {
                 Some(huge) => self.huge[huge],
                 None => i128::from(value == Value::TRUE),
@@ -339,9 +362,56 @@ impl Heap {
 
     /// The shape of a dict, where its values begin, and the byte of the file at which it does.
     pub(super) fn dict(&self, value: Value) -> Option<(u32, u32, u64)> {
-        let Dict { shape, start, byte: [high, low], .. } =
-            *value.is_dict().then(|| &self.dicts[value.index()])?;
-        Some((shape, start, u64::from(high) << 32 | u64::from(low)))
+        let Dict { shape, start, .. } =
+            *value.is_dict().then(|| &self.dicts[value.index()]).filter(|dict| dict.shape != TAKEN)?;
+        Some((shape, start, self.byte_of(value)?))
+    }
+
+    /// The byte of the file at which a dict begins.
+    pub(in super::super) fn byte_of(&self, dict: Value) -> Option<u64> {
+        let [high, low] = dict.is_dict().then(|| self.dicts[dict.index()].byte)?;
+        Some(u64::from(high) << 32 | u64::from(low))
+    }
+
+    /// Bytes of its values, without the room that its vectors have to spare.
+    #[cfg(test)]
+    pub(in super::super) fn room(&self) -> usize {
+        size_of_val(&*self.slab)
+            + size_of_val(&*self.spans)
+            + size_of_val(&*self.dicts)
+            + size_of_val(&*self.wide)
+            + size_of_val(&*self.floats)
+            + self.text.len()
+            + size_of_val(&*self.ends)
+    }
+
+    /// Takes a dict out: later references to it find nothing.
+    pub(super) fn take(&mut self, dict: Value) {
+        if dict.is_dict() {
+            self.dicts[dict.index()].shape = TAKEN;
+        }
+    }
+
+    /// Whether a value is a dict that was taken.
+    pub(in super::super) fn is_taken(&self, value: Value) -> bool {
+        value == Value::TAKEN || value.is_dict() && self.dicts[value.index()].shape == TAKEN
+    }
+
+    /// Changes whenever values get other numbers: what was kept by value is then void.
+    pub(in super::super) const fn generation(&self) -> u64 {
+        self.survey.generation()
+    }
+
+    /// The entries that a dict has in the slab.
+    pub(super) fn entries(&self, dict: Dict) -> std::ops::Range<usize> {
+        let length = self.shapes.get(dict.shape as usize).map_or(0, |shape| shape.length);
+        dict.start as usize..(dict.start + length) as usize
+    }
+
+    /// What a dict has for a key.
+    pub(super) fn value_of(&self, dict: Value, key: Value) -> Option<Value> {
+        let (shape, start, _) = self.dict(dict)?;
+        self.keys(shape).find(|(_, known)| *known == key).map(|(place, _)| self.value_at(start, place))
     }
 
     /// The value at a place behind the beginning of a dict.
@@ -356,6 +426,15 @@ impl Heap {
         all.take_while(|shape| shape.length > 0).map(|shape| (shape.length - 1, shape.key))
     }
 
+    /// The text value that texts equal to this short one are, those before and those to come.
+    pub(super) fn name(&mut self, text: &str) -> Value {
+        self.find_text(text).unwrap_or_else(|| {
+            self.text.extend(text.as_bytes());
+            // A heap that is full has no text that is equal to it.
+            self.text_of().unwrap_or(Value::NONE)
+        })
+    }
+
     /// The text value that is equal to this one, if any value is.
     pub(super) fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
@@ -363,8 +442,8 @@ impl Heap {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    FxBuildHasher.hash_one(bytes)
+pub(super) fn hash(of: &(impl Hash + ?Sized)) -> u64 {
+    FxBuildHasher.hash_one(of)
 }
 
 #[cfg(test)]

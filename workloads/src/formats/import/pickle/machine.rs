@@ -13,18 +13,37 @@ const HIGHEST: u8 = 5;
 /// More bytes than any input has: a length beyond is a lie that needs no reading.
 const LONGEST: u64 = 1 << 62;
 
+/// Takes the entries of lists while they are read. The lists lie in the list that the pickle's dict has for a key.
+pub(in super::super) trait Watch {
+    /// The key.
+    fn key(&self) -> &str;
+
+    /// Takes the next entries of the list with such a number; the heap will not have them.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with an entry.
+    fn entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError>;
+}
+
 /// Reads a pickle to its end, and says which value it is.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with its byte: an opcode that is refused, a reference to nothing, an end too early.
-pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Value), FormatError> {
+pub(in super::super) fn load(
+    file: &str,
+    input: impl Read,
+    watch: &mut impl Watch,
+) -> Result<(Heap, Value), FormatError> {
     let mut machine = Machine {
         bytes: Bytes::new(input),
         heap: Heap::new(),
         stack: Vec::new(),
         marks: Vec::new(),
         memo: Memo::default(),
+        watch,
+        watched: Vec::new(),
     };
     let mut at = 0;
     let root = loop {
@@ -32,11 +51,16 @@ pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Valu
             Ok(None) => {}
             Ok(Some(root)) => break root,
             Err(Trouble::Wrong(reason)) => return Err(FormatError::at_byte(file, at, reason)),
+            Err(Trouble::Refused(error)) => return Err(error),
             Err(Trouble::Read(error)) => {
                 return Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string()));
             }
         }
     };
+    if !machine.is_as_watched(root) {
+        let reason = format!("`{}` changes after it was complete", machine.watch.key());
+        return Err(FormatError::at_byte(file, at, reason));
+    }
     match machine.bytes.next() {
         Ok(None) => Ok((machine.heap, root)),
         Ok(Some(_)) => {
@@ -51,6 +75,8 @@ pub(in super::super) fn load(file: &str, input: impl Read) -> Result<(Heap, Valu
 enum Trouble {
     /// The opcode makes no sense.
     Wrong(String),
+    /// The watcher refused an entry.
+    Refused(FormatError),
     Read(io::Error),
 }
 
@@ -66,16 +92,19 @@ impl From<&str> for Trouble {
     }
 }
 
-struct Machine<R> {
+struct Machine<'w, R, W> {
     bytes: Bytes<R>,
     heap: Heap,
     stack: Vec<Value>,
     /// Lengths of the stack at each mark that is open.
     marks: Vec<usize>,
     memo: Memo,
+    watch: &'w mut W,
+    /// Lists whose entries were taken, and their numbers.
+    watched: Vec<(Value, usize)>,
 }
 
-impl<R: Read> Machine<R> {
+impl<R: Read, W: Watch> Machine<'_, R, W> {
     /// Performs one opcode; the value of the pickle at its last. `at` is set to the opcode's byte.
     fn step(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
         *at = self.bytes.read();
@@ -138,6 +167,11 @@ impl<R: Read> Machine<R> {
                 let count = self.memo.count();
                 Trouble::Wrong(format!("entry {index} of the memo is asked for, which has {count}"))
             })?;
+            if self.heap.is_taken(value) {
+                let reason =
+                    format!("entry {index} of the memo is asked for, an event that was there already");
+                return Err(Trouble::Wrong(reason));
+            }
             self.stack.push(value);
         } else {
             let value = self.top()?;
@@ -227,7 +261,10 @@ impl<R: Read> Machine<R> {
         let into = rest[from - 1];
         let is_list = matches!(opcode, b'a' | b'e');
         if is_list && into.is_list() {
-            self.heap.append(into, items)?;
+            match self.number_of(from - 1) {
+                Some(number) => return self.hand_over(number, from),
+                None => self.heap.append(into, items)?,
+            }
         } else if !is_list && into.is_dict() {
             self.heap.set(into, items)?;
         } else {
@@ -236,6 +273,53 @@ impl<R: Read> Machine<R> {
         }
         self.stack.truncate(from);
         Ok(())
+    }
+
+    /// The number of a list on the stack whose entries are watched.
+    fn number_of(&self, at: usize) -> Option<usize> {
+        // The dict, a mark or none, keys and values, the key, the list of lists, a mark or none, lists, this one.
+        let (lists, marks) = match self.marks.split_last() {
+            Some((&mark, marks)) if (3..=at).contains(&mark) => (mark - 1, marks),
+            _ => (at.checked_sub(1)?, &*self.marks),
+        };
+        let key = lists.checked_sub(1)?;
+        let is_key = match marks {
+            [] => key == 1,
+            [1] => key % 2 == 1,
+            _ => false,
+        };
+        let outer = self.heap.items(self.stack[lists]).filter(|_| self.stack[lists].is_list())?;
+        let is_watched = is_key
+            && self.stack[0].is_dict()
+            && self.heap.text(self.stack[key]) == Some(self.watch.key())
+            && self.heap.items(self.stack[at]).is_some_and(<[_]>::is_empty);
+        is_watched.then(|| outer.len() + at - lists - 1)
+    }
+
+    /// Gives the stack's entries from `from` on to the watcher.
+    fn hand_over(&mut self, number: usize, from: usize) -> Result<(), Trouble> {
+        let list = self.stack[from - 1];
+        match self.watched.iter().find(|(known, at)| *known == list || *at == number) {
+            Some(known) if *known != (list, number) => {
+                let key = self.watch.key();
+                return Err(Trouble::Wrong(format!("{key}[{number}] and {key}[{}] are one list", known.1)));
+            }
+            Some(_) => {}
+            None => self.watched.push((list, number)),
+        }
+        self.watch.entries(&mut self.heap, number, &self.stack[from..]).map_err(Trouble::Refused)?;
+        self.stack.truncate(from);
+        self.heap.compact(&mut self.stack, &mut self.watched, &mut self.memo);
+        Ok(())
+    }
+
+    /// Whether the lists whose entries were taken are where they were.
+    fn is_as_watched(&self, root: Value) -> bool {
+        let key = self.heap.find_text(self.watch.key());
+        let outer =
+            key.and_then(|key| self.heap.value_of(root, key)).and_then(|lists| self.heap.items(lists));
+        let outer = outer.unwrap_or_default();
+        self.watched.iter().all(|&(list, number)| outer.get(number) == Some(&list))
     }
 
     /// What lies below the last mark is out of reach.
@@ -271,6 +355,25 @@ fn plausible(what: &str, length: u64) -> Result<(), Trouble> {
 mod tests {
     use super::*;
 
+    /// Watches a key that no pickle has, or takes numbers.
+    struct Numbers(&'static str, Vec<(usize, i128)>);
+
+    impl Watch for Numbers {
+        fn key(&self) -> &str {
+            self.0
+        }
+
+        fn entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError> {
+            self.1.extend(entries.iter().map(|&entry| (list, heap.integer(entry).unwrap_or(-1))));
+            entries.iter().for_each(|&entry| heap.take(entry));
+            Ok(())
+        }
+    }
+
+    fn load(file: &str, input: &[u8]) -> Result<(Heap, Value), FormatError> {
+        super::load(file, input, &mut Numbers("", Vec::new()))
+    }
+
     fn error(bytes: &[u8]) -> String {
         load("p", bytes).map(|(_, root)| root.type_name()).expect_err("refused").to_string()
     }
@@ -280,8 +383,8 @@ mod tests {
         // {"a": [1, 300, -2, 2**40, -1 (LONG1), 1.5, True, False, None, ("x",)], "b": ()} by protocol 4.
         let bytes = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94]\x94(K\x01M\x2c\x01J\xfe\xff\xff\xff\
             \x8a\x06\0\0\0\0\0\x01\x8a\x01\xffG\x3f\xf8\0\0\0\0\0\0\x88\x89N\x8c\x01x\x94\x85\x94eX\x01\0\0\0b)u.";
-        let (heap, root) = load("p", &bytes[..]).expect("a pickle");
-        let record = super::super::Fields::new(&heap, ["a", "b"]).of(&heap, root).expect("a dict");
+        let (mut heap, root) = load("p", &bytes[..]).expect("a pickle");
+        let record = super::super::Fields::new(&mut heap, ["a", "b"]).of(&heap, root).expect("a dict");
         assert_eq!(record.byte, 11);
         let items = heap.items(record.values[0].expect("there")).expect("a list");
         let numbers: Vec<_> = items.iter().map(|&item| heap.integer(item)).collect();
@@ -307,6 +410,44 @@ mod tests {
                 .sum::<Option<i128>>(),
             Some(7)
         );
+    }
+
+    fn watched(bytes: &[u8]) -> Result<Vec<(usize, i128)>, String> {
+        let mut watch = Numbers("k", Vec::new());
+        super::load("p", bytes, &mut watch).map_err(|error| error.to_string())?;
+        Ok(watch.1)
+    }
+
+    #[test]
+    fn entries_are_taken_while_they_come() {
+        // {"k": [[1, 2], [], [3]]}, by opcodes of several entries and of one.
+        for bytes in [
+            &b"\x80\x04}(\x8c\x01k](](K\x01K\x02e](e]K\x03aeu."[..],
+            b"\x80\x04}\x8c\x01k](]K\x01aK\x02a](e](K\x03ees.",
+            b"\x80\x04}(\x8c\x01j]K\x09a\x8c\x01k](](K\x01eK\x02a](e](K\x03eeu.",
+        ] {
+            assert_eq!(watched(bytes), Ok(vec![(0, 1), (0, 2), (2, 3)]));
+        }
+        // Not the value of the key of the outermost dict.
+        assert_eq!(watched(b"}\x8c\x01j](](K\x01ees."), Ok(vec![]));
+        assert_eq!(watched(b"]}\x8c\x01k](](K\x01eesa."), Ok(vec![]));
+    }
+
+    #[test]
+    fn lists_that_were_taken_stay_where_they_were() {
+        // {"k": [x, x]}, {"k": [x], "k": []}, {"k": [(x,)]}.
+        let twice = b"}\x8c\x01k](]\x94(K\x01eh\x00(K\x02ees.";
+        assert_eq!(watched(twice), Err("p: byte 17: k[1] and k[0] are one list".to_owned()));
+        for bytes in [&b"}(\x8c\x01k](](K\x01ee\x8c\x01k]u."[..], b"}\x8c\x01k](](K\x01e\x85es."] {
+            let error = watched(bytes).expect_err("refused");
+            assert!(error.contains("`k` changes after it was complete"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_not_there_again() {
+        let error = watched(b"}\x8c\x01k](](}\x94eh\x00es.").expect_err("refused");
+        assert!(error.contains("entry 0 of the memo is asked for, an event that was there"), "{error}");
     }
 
     #[test]

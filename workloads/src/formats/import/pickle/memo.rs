@@ -10,6 +10,8 @@ use super::heap::Value;
 pub(super) struct Memo {
     dense: Vec<Value>,
     sparse: FxHashMap<u64, Value>,
+    /// Whether a number was given twice.
+    has_changed: bool,
 }
 
 impl Memo {
@@ -28,8 +30,15 @@ impl Memo {
             self.dense.push(value);
         } else if let Some(old) = usize::try_from(index).ok().and_then(|index| self.dense.get_mut(index)) {
             *old = value;
+            self.has_changed = true;
         } else {
             self.sparse.insert(index, value);
         }
+    }
+
+    /// The values with numbers from this on; `None` where the numbers are not those of a pickler.
+    pub(super) fn since(&mut self, number: usize) -> Option<&mut [Value]> {
+        let usual = self.sparse.is_empty() && !self.has_changed;
+        self.dense.get_mut(number..).filter(|_| usual)
     }
 }

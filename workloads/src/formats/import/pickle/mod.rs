@@ -5,7 +5,8 @@
 //! other by name. Values lie in one [`Heap`] and refer to each other by number, so that nothing recurses, not even to
 //! give the memory back, and a circle is only a list that has its own number.
 //!
-//! A stream is read once. Memory grows with what was read, never with a length that the file only claims.
+//! A stream is read once. Memory grows with what was read, never with a length that the file only claims. The entries of
+//! long lists can be [watched](Watch): the watcher takes them as they come, and the heap does not keep them.
 //!
 //! # References
 //!
@@ -13,6 +14,7 @@
 //! 2. PEP 3154, Pickle protocol version 4, <https://peps.python.org/pep-3154/>
 
 mod bytes;
+mod compact;
 mod fields;
 mod heap;
 mod machine;
@@ -21,4 +23,4 @@ mod opcode;
 
 pub(super) use fields::{Fields, Record};
 pub(super) use heap::{Heap, Value};
-pub(super) use machine::load;
+pub(super) use machine::{Watch, load};

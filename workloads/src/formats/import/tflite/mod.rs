@@ -1,7 +1,8 @@
 //! TensorFlow Lite models (`.tflite`): the buffers of each subgraph in the order of its operators.
 //!
 //! Tensors with data (weights) and variables have memory of their own. The output of a `RESHAPE`, `SQUEEZE` or
-//! `EXPAND_DIMS` is the buffer of its input. A model that carries an offline plan for TensorFlow Lite Micro gives it as
+//! `EXPAND_DIMS` is the buffer of its input; that of an operator which works element by element may overwrite an input that
+//! ends there and is as large. A model that carries an offline plan for TensorFlow Lite Micro gives it as
 //! the framework's own placement. Buffers are named after the number of their tensor, `12:conv1`, and the metadata
 //! `tflite-tensors` and `tflite-views` say what else an offline plan must place.
 //!
@@ -13,7 +14,7 @@
 mod operators;
 
 use super::super::export::tflite_micro::{METADATA, TENSORS_KEY, VIEWS_KEY};
-use super::super::flatbuffer::{Broken, Table, Vector};
+use super::super::flatbuffer::{Broken, Spent, TABLE, Table, Vector};
 use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, Tally};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
@@ -21,6 +22,7 @@ use super::{Dropped, Framework, Imported, Input, Part, Reader};
 pub(super) const READER: Reader = Reader {
     key: "tflite",
     title: "a TensorFlow Lite model, in the order of its operators",
+    endings: &[".tflite"],
     looks_like,
     read,
 };
@@ -40,7 +42,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     let model = Model::of(&bytes).map_err(broken)?;
     let mut imported = Imported::default();
-    let mut spent = Spent { left: bytes.len().saturating_mul(4) };
+    let mut spent = Spent::of(&bytes);
     let mut first = 0;
     for number in 0..model.subgraphs.len() {
         let table = model.subgraphs.table(number);
@@ -65,22 +67,6 @@ struct Model<'b> {
     operators: Vec<(u32, String)>,
     /// Offsets of the tensors of all subgraphs, or -1; empty if there is no offline plan.
     offline: Vec<i32>,
-}
-
-/// How many bytes may still be read: what is far more than the file has is the same bytes again and again, by a trick.
-struct Spent {
-    left: usize,
-}
-
-/// Bytes of the smallest table, with the offset that leads to it.
-const TABLE: usize = 8;
-
-impl Spent {
-    fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or_else(|| Broken::new(at, "its tables say more than the file has bytes for"))?;
-        Ok(())
-    }
 }
 
 impl<'b> Model<'b> {
@@ -137,6 +123,7 @@ impl<'b> Model<'b> {
             let (inputs, outputs) = (list(operator, 1, spent)?, list(operator, 2, spent)?);
             calls.push(Call {
                 is_view: operators::VIEWS.contains(number),
+                elementwise: operators::elementwise(*number),
                 name: name.clone(),
                 inputs,
                 outputs,
@@ -166,7 +153,14 @@ impl<'b> Model<'b> {
             None => None,
         };
         let is_dynamic = table.vector(7, 4)?.ints().any(|dim| dim < 0);
-        Ok(Tensor { name: table.string(3)?, bytes, has_data, is_variable: table.u8(5)? != 0, is_dynamic })
+        Ok(Tensor {
+            name: table.string(3)?,
+            bytes,
+            elements,
+            has_data,
+            is_variable: table.u8(5)? != 0,
+            is_dynamic,
+        })
     }
 }
 
@@ -190,6 +184,7 @@ struct Tensor {
     name: String,
     /// None of strings and the like.
     bytes: Option<u64>,
+    elements: u64,
     has_data: bool,
     is_variable: bool,
     /// Whether a dimension is known only when it runs; the shape has 1 there.
@@ -200,6 +195,8 @@ struct Tensor {
 struct Call {
     name: String,
     is_view: bool,
+    /// How many of its first inputs have elements at the places of those that it makes of them.
+    elementwise: usize,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
 }
@@ -267,6 +264,31 @@ impl Subgraph {
         (base, lives)
     }
 
+    /// Tensors that may be written over others, which end there: output, input.
+    fn permissions(&self, base: &[usize], lives: &[Option<Life>]) -> Vec<(usize, usize)> {
+        let mut permissions = Vec::new();
+        for (number, call) in self.calls.iter().enumerate().filter(|(_, call)| call.elementwise > 0) {
+            let &[output] = call.outputs.as_slice() else { continue };
+            let Some(made) = lives[output].filter(|life| life.call == Some(number)) else { continue };
+            // An input that is repeated along a dimension is read again after it was written over.
+            let fits = |&input: &usize| {
+                let (read, made) = (&self.tensors[input], &self.tensors[output]);
+                read.elements == made.elements && read.bytes == made.bytes
+            };
+            for (at, &input) in call.inputs.iter().enumerate().take(call.elementwise) {
+                let of = base[input];
+                let is_new = call.inputs[..at].iter().all(|&other| base[other] != of);
+                let ends = lives[of].is_some_and(|life| {
+                    life.last == number as u64 && !life.is_output && life.bytes >= made.bytes
+                });
+                if is_new && ends && call.inputs.iter().filter(|&&input| base[input] == of).all(fits) {
+                    permissions.push((output, of));
+                }
+            }
+        }
+        permissions
+    }
+
     fn part(
         self,
         number: usize,
@@ -287,10 +309,11 @@ impl Subgraph {
             dropped.push(Dropped::new(views.len() as u64, "views", why));
             gather.meta(VIEWS_KEY, views.join(" "));
         }
+        let mut buffers = vec![None; self.tensors.len()];
         let mut left = Left::default();
         for (at, tensor) in self.tensors.iter().enumerate() {
             let Some(life) = lives[at].filter(|_| left.keeps(tensor)) else { continue };
-            gather.buffer(Found {
+            buffers[at] = gather.buffer(Found {
                 name: format!("{at}:{}", tensor.name),
                 start: life.start,
                 end: life.last + 1,
@@ -304,6 +327,11 @@ impl Subgraph {
                 place: offline.get(at).and_then(|&offset| u64::try_from(offset).ok()),
                 row: None,
             });
+        }
+        for (output, input) in self.permissions(&base, &lives) {
+            if let Some((output, input)) = buffers[output].zip(buffers[input]) {
+                gather.may_overwrite(output, input);
+            }
         }
         for tensor in
             self.tensors.iter().zip(&lives).filter(|(_, life)| life.is_none()).map(|(tensor, _)| tensor)

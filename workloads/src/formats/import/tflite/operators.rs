@@ -26,6 +26,30 @@ pub(super) const CUSTOM: u32 = 32;
 /// Operators whose output is their first input, seen otherwise: `RESHAPE`, `SQUEEZE`, `EXPAND_DIMS`.
 pub(super) const VIEWS: [u32; 3] = [22, 43, 70];
 
+/// Operators that make each element of their output from that of their first input at the same place.
+#[rustfmt::skip]
+const UNARY: [&str; 25] = [
+    "abs", "cast", "ceil", "cos", "dequantize", "elu", "exp", "floor", "hard_swish", "leaky_relu", "log", "logical_not",
+    "logistic", "neg", "prelu", "quantize", "relu", "relu6", "relu_n1_to_1", "round", "rsqrt", "sin", "sqrt",
+    "square", "tanh",
+];
+/// The same of two inputs.
+#[rustfmt::skip]
+const BINARY: [&str; 18] = [
+    "add", "div", "equal", "floor_div", "floor_mod", "greater", "greater_equal", "less", "less_equal", "logical_and",
+    "logical_or", "maximum", "minimum", "mul", "not_equal", "pow", "squared_difference", "sub",
+];
+
+/// How many of its first inputs an operator's output may be written over, where they are as large.
+pub(super) fn elementwise(code: u32) -> usize {
+    let known = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
+    match known {
+        Some(name) if UNARY.contains(name) => 1,
+        Some(name) if BINARY.contains(name) => 2,
+        _ => 0,
+    }
+}
+
 /// The name of an operator, or its number.
 pub(super) fn name(code: u32) -> String {
     let known = usize::try_from(code).ok().and_then(|code| NAMES.get(code));

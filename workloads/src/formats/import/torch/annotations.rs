@@ -7,6 +7,12 @@ use rustc_hash::FxHashMap;
 use super::super::pickle::{Fields, Heap, Value};
 use super::frames::clip;
 
+/// Reads annotations.
+pub(super) type Marks = Fields<4>;
+
+/// Their keys.
+pub(super) const MARK: [&str; 4] = ["stage", "name", "device", "time_us"];
+
 /// The annotations of a device, read forward.
 pub(super) struct Annotations<'h> {
     heap: &'h Heap,
@@ -21,9 +27,8 @@ impl<'h> Annotations<'h> {
     /// Deeper ones are passed by.
     const DEEPEST: usize = 64;
 
-    pub(super) fn new(heap: &'h Heap, list: Option<Value>, device: u64) -> Self {
+    pub(super) fn new(heap: &'h Heap, fields: &mut Marks, list: Option<Value>, device: u64) -> Self {
         let items = list.and_then(|list| heap.items(list)).unwrap_or_default();
-        let mut fields = Fields::new(heap, ["stage", "name", "device", "time_us"]);
         // They name buffers and no more: one that makes no sense costs no file.
         let mut mark = |&value: &Value| {
             let [stage, name, on, time] = fields.of(heap, value)?.values;

@@ -45,7 +45,7 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The settings of a snapshot; what it does not say is as by default.
-    pub(super) fn read(heap: &Heap, settings: Option<Value>) -> Self {
+    pub(super) fn read(heap: &mut Heap, settings: Option<Value>) -> Self {
         let names = ["roundup_power2_divisions", "max_split_size", "expandable_segments"];
         let Some(record) = settings.and_then(|dict| Fields::new(heap, names).of(heap, dict)) else {
             return Self::default();

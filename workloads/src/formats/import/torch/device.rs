@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use planlab_dsa::Bytes;
+use rustc_hash::FxHashMap;
 
 use super::super::super::{FormatError, ReadOptions};
-use super::super::pickle::{Fields, Record, Value};
+use super::super::pickle::{Fields, Heap, Record, Value};
 use super::super::{Count, Dropped, Framework, OutOfMemory, Part, Segment};
-use super::annotations::Annotations;
+use super::annotations::{Annotations, Marks};
 use super::blocks::{self, BLOCK, Rules};
 use super::frames::{NamedStacks, Stacks, clip};
 use super::lives::Lives;
 use super::segments::{Held, Piece, most, peak};
-use super::snapshot::{FinalSegment, Numbers, Snapshot, pool_of};
+use super::snapshot::{FinalSegment, Numbers, Snapshot, no_dict, pool_of};
 use super::{Life, sort, trace};
 
 const EVENT: [&str; 10] = [
@@ -28,90 +29,109 @@ const EVENT: [&str; 10] = [
     "pool_id",
 ];
 
+/// Call stacks of failures that are kept: those of the last.
+const MOST_STACKS: usize = 1000;
+
 /// Reads the history and the final blocks of one device.
-pub(super) struct DeviceReader<'s, 'h> {
-    snapshot: &'s Snapshot<'h>,
+pub(super) struct DeviceReader<'f> {
+    file: &'f str,
     device: u64,
-    events: &'h [Value],
+    fields: Fields<10>,
+    /// Events so far.
+    events: u64,
     lives: Lives,
     held: Held,
-    stacks: Stacks<'h>,
-    annotations: Annotations<'h>,
-    failures: Vec<OutOfMemory>,
+    stacks: Stacks,
+    /// Categories that buffers say of themselves.
+    said: FxHashMap<Value, Option<Arc<str>>>,
+    failures: Vec<(OutOfMemory, Option<u32>)>,
     /// Step and bytes of the last event of a snapshot being made.
     counted: Option<(u64, u64)>,
     unknown: u64,
 }
 
-impl<'s, 'h> DeviceReader<'s, 'h> {
-    pub(super) fn new(snapshot: &'s Snapshot<'h>, device: u64) -> Result<Self, FormatError> {
-        let history = usize::try_from(device).ok().and_then(|device| snapshot.histories.get(device));
-        let events = match history {
-            None => &[][..],
-            Some(&history) => snapshot.heap.items(history).ok_or_else(|| {
-                let type_name = history.type_name();
-                let reason = format!("device_traces[{device}] is a value of type {type_name}, not a list");
-                FormatError::at_byte(snapshot.file, 0, reason)
-            })?,
-        };
-        Ok(Self {
-            snapshot,
+impl<'f> DeviceReader<'f> {
+    pub(super) fn new(file: &'f str, heap: &mut Heap, device: u64) -> Self {
+        Self {
+            file,
             device,
-            events,
+            fields: Fields::new(heap, EVENT),
+            events: 0,
             lives: Lives::default(),
             held: Held::default(),
-            stacks: Stacks::new(snapshot.heap),
-            annotations: Annotations::new(snapshot.heap, snapshot.annotations, device),
+            stacks: Stacks::new(heap),
+            said: FxHashMap::default(),
             failures: Vec::new(),
             counted: None,
             unknown: 0,
+        }
+    }
+
+    /// Events so far.
+    #[cfg(test)]
+    pub(super) const fn count(&self) -> u64 {
+        self.events
+    }
+
+    /// Takes the next events of the history.
+    pub(super) fn events(&mut self, heap: &mut Heap, events: &[Value]) -> Result<(), FormatError> {
+        for &event in events {
+            let Some(record) = self.fields.take(heap, event) else {
+                let place = format!("device_traces[{}][{}]", self.device, self.events);
+                return Err(no_dict(self.file, heap, &place, event));
+            };
+            self.events += 1;
+            self.event(heap, self.events, &record)?;
+        }
+        Ok(())
+    }
+
+    /// What the history and the final blocks say.
+    pub(super) fn finish(
+        mut self,
+        heap: &mut Heap,
+        snapshot: &Snapshot,
+        marks: &mut Marks,
+        options: &ReadOptions,
+    ) -> Result<(Option<Device>, Vec<Dropped>), FormatError> {
+        let end = self.events + 1;
+        self.final_blocks(heap, snapshot, end)?;
+        let mut annotations = Annotations::new(heap, marks, snapshot.annotations, self.device);
+        self.lives.name(|life| annotations.at(life.time));
+        Ok(self.device(snapshot, end, options))
+    }
+
+    /// What a buffer is for, where its event says so.
+    fn said(&mut self, heap: &Heap, texts: [Option<Value>; 2]) -> Option<Arc<str>> {
+        texts.into_iter().flatten().find_map(|value| {
+            let text = heap.text(value)?;
+            let clipped = || Some(clip(text)).filter(|text| !text.is_empty()).map(Arc::from);
+            self.said.entry(value).or_insert_with(clipped).clone()
         })
     }
 
-    pub(super) fn read(
-        mut self,
-        options: &ReadOptions,
-    ) -> Result<(Option<Device>, Vec<Dropped>), FormatError> {
-        let mut fields = Fields::new(self.snapshot.heap, EVENT);
-        for (number, &value) in self.events.iter().enumerate() {
-            let Some(record) = fields.of(self.snapshot.heap, value) else {
-                return Err(self
-                    .snapshot
-                    .no_dict(&format!("device_traces[{}][{number}]", self.device), value));
-            };
-            self.event(number as u64 + 1, &record)?;
-        }
-        let end = self.events.len() as u64 + 1;
-        self.final_blocks(end)?;
-        Ok(self.device(end, options))
-    }
-
     /// The event of a step.
-    fn event(&mut self, step: u64, record: &Record<10>) -> Result<(), FormatError> {
+    fn event(&mut self, heap: &Heap, step: u64, record: &Record<10>) -> Result<(), FormatError> {
         let [action, address, size, stream, frames, metadata, time, device_free, category, pool] =
             record.values;
-        let snapshot = self.snapshot;
-        let action = action.and_then(|action| snapshot.heap.text(action)).unwrap_or("");
+        let action = action.and_then(|action| heap.text(action)).unwrap_or("");
         let device = self.device;
         let place = || format!("device_traces[{device}][{}] ({})", step - 1, clip(action));
-        let numbers = Numbers { snapshot, byte: record.byte, place: &place };
+        let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
         let size = || numbers.needed(size, "size");
         let stream = || numbers.or_zero(stream, "stream");
         let address = || numbers.needed(address, "addr");
         match action {
             "alloc" => {
-                let stack = self.stacks.of(frames);
-                let named = [metadata, category].into_iter().flatten();
-                let said =
-                    named.filter_map(|text| snapshot.heap.text(text)).map(clip).find(|text| !text.is_empty());
-                let time = time.and_then(|time| snapshot.heap.whole(time)).unwrap_or(0);
+                let category = self.said(heap, [metadata, category]);
                 self.lives.alloc(Life {
                     start: step,
                     size: size()?,
                     address: address()?,
                     stream: stream()?,
-                    category: said.map(Arc::from).or_else(|| self.annotations.at(time)),
-                    stack,
+                    time: time.and_then(|time| heap.whole(time)).unwrap_or(0),
+                    category,
+                    stack: self.stacks.of(heap, frames),
                     ..Life::default()
                 });
             }
@@ -122,7 +142,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             }
             "segment_alloc" | "segment_free" | "segment_map" | "segment_unmap" => {
                 let is_mapped = matches!(action, "segment_map" | "segment_unmap");
-                let pool = pool_of(snapshot.heap, pool);
+                let pool = pool_of(heap, pool);
                 let piece = Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
                 match action {
                     "segment_alloc" | "segment_map" => self.held.take(piece, step),
@@ -130,13 +150,12 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 }
             }
             "oom" => {
-                let stack = self.stacks.of(frames);
                 let device_free =
                     device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
-                let (size, stream, stack) = (size()?, stream()?, self.stacks.frames_of(stack));
-                let asked_of_device = snapshot.rules.asked_of_device(size);
-                let failure = OutOfMemory { step, size, asked_of_device, device_free, stream, stack };
-                self.failures.push(failure);
+                let (size, stream, stack) = (size()?, stream()?, Vec::new());
+                // The settings, which say what the device is asked for, come after the events.
+                let failure = OutOfMemory { step, size, asked_of_device: None, device_free, stream, stack };
+                self.failures.push((failure, self.stacks.of(heap, frames)));
             }
             "snapshot" => self.counted = Some((step, size()?)),
             "" => return Err(numbers.error("has no `action`")),
@@ -146,9 +165,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
     }
 
     /// Blocks in use at the end.
-    fn final_blocks(&mut self, end: u64) -> Result<(), FormatError> {
-        let snapshot = self.snapshot;
-        let heap = snapshot.heap;
+    fn final_blocks(&mut self, heap: &mut Heap, snapshot: &Snapshot, end: u64) -> Result<(), FormatError> {
         let names = ["address", "size", "requested_size", "state", "frames"];
         let mut fields = Fields::new(heap, names);
         for (number, segment) in snapshot.segments.iter().enumerate() {
@@ -156,14 +173,14 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 continue;
             }
             let mut next = segment.piece.address;
-            let blocks = heap.items(segment.blocks).unwrap_or_default();
+            let blocks = heap.items(segment.blocks).unwrap_or_default().to_vec();
             for (index, &block) in blocks.iter().enumerate() {
                 let place = || format!("segments[{number}].blocks[{index}]");
-                let Some(record) = fields.of(heap, block) else {
-                    return Err(snapshot.no_dict(&place(), block));
+                let Some(record) = fields.take(heap, block) else {
+                    return Err(no_dict(self.file, heap, &place(), block));
                 };
                 let [address, size, requested, state, frames] = record.values;
-                let numbers = Numbers { snapshot, byte: record.byte, place: &place };
+                let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
                 let size = numbers.needed(size, "size")?;
                 // Old files have no addresses: blocks follow each other.
                 let address = address.map_or(Ok(next), |address| numbers.needed(Some(address), "address"))?;
@@ -173,7 +190,7 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
                 if state != "inactive" {
                     let requested =
                         requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
-                    let stack = self.stacks.of(frames);
+                    let stack = self.stacks.of(heap, frames);
                     let (stream, block, size) = (segment.piece.stream, size, requested);
                     self.lives.in_use(Life { end, size, address, block, stream, stack, ..Life::default() });
                 }
@@ -181,19 +198,19 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             let last = segment.piece.address.checked_add(segment.piece.size);
             if last.is_none_or(|last| next > last) {
                 let reason = format!("segments[{number}]: its blocks are longer than its total_size");
-                return Err(FormatError::at_byte(snapshot.file, segment.byte, reason));
+                return Err(FormatError::at_byte(self.file, segment.byte, reason));
             }
         }
         Ok(())
     }
 
-    fn device(self, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
-        let mine = self.snapshot.segments.iter().filter(|segment| segment.device == self.device);
+    fn device(self, snapshot: &Snapshot, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
+        let mine = snapshot.segments.iter().filter(|segment| segment.device == self.device);
         let mut last: Vec<&FinalSegment> = mine.collect();
         let pieces: Vec<Piece> = last.iter().map(|segment| segment.piece).collect();
-        let (mut lives, mut dropped) = self.lives.finish(end, self.events.len() as u64, !last.is_empty());
+        let (mut lives, mut dropped) = self.lives.finish(end, self.events, !last.is_empty());
         let mut segments = self.held.finish(&pieces, end);
-        blocks::fill(&mut lives, &segments, &self.snapshot.rules);
+        blocks::fill(&mut lives, &segments, &snapshot.rules);
         if self.unknown > 0 {
             dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
         }
@@ -204,12 +221,19 @@ impl<'s, 'h> DeviceReader<'s, 'h> {
             lives.retain(|life| life.stream == stream);
             segments.retain(|segment| segment.stream == stream);
             last.retain(|segment| segment.piece.stream == stream);
-            failures.retain(|failure| failure.stream == stream);
+            failures.retain(|(failure, _)| failure.stream == stream);
             counted = None;
         }
         sort(&mut lives);
         let counts = counts(&lives, end, &last, counted);
-        let (stacks, rules) = (self.stacks.finish(), self.snapshot.rules.clone());
+        let (stacks, rules) = (self.stacks.finish(), snapshot.rules.clone());
+        let without = failures.len().saturating_sub(MOST_STACKS);
+        let failures = failures.into_iter().enumerate().map(|(number, (failure, stack))| {
+            let stack = if number < without { Vec::new() } else { stacks.texts(stack) };
+            let asked_of_device = rules.asked_of_device(failure.size);
+            OutOfMemory { stack, asked_of_device, ..failure }
+        });
+        let failures = failures.collect();
         let device = Device { name, lives, segments, stacks, failures, counts, rules };
         ((!device.lives.is_empty()).then_some(device), dropped)
     }
@@ -236,18 +260,23 @@ impl Device {
             ("device", name.clone()),
         ];
         metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let trace = trace(file, options, &metadata, (&lives, BLOCK), |stack| stacks.op(stack))?;
         let allocated = most(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
         let tail = |life: &Life| life.block.saturating_sub(rules.rounded(life.size));
+        let placement = lives.iter().map(|life| Some(life.address)).collect();
+        let taken = lives.iter().map(|life| life.block).collect();
+        let tails = lives.iter().map(tail).collect();
+        let stack_of = lives.iter().map(|life| life.stack).collect();
+        let streams = lives.iter().map(|life| life.stream).collect();
+        let trace = trace(file, options, &metadata, (lives, BLOCK), |stack| stacks.op(stack))?;
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
-            placement: lives.iter().map(|life| Some(life.address)).collect(),
+            placement,
             allocated_peak: Some(Bytes::new(allocated)),
-            taken: lives.iter().map(|life| life.block).collect(),
-            tails: lives.iter().map(tail).collect(),
+            taken,
+            tails,
             counts,
-            stack_of: lives.iter().map(|life| life.stack).collect(),
-            streams: lives.iter().map(|life| life.stream).collect(),
+            stack_of,
+            streams,
             frames: stacks.frames,
             stacks: stacks.all,
             segments,

@@ -10,13 +10,14 @@ const DEEPEST: usize = 64;
 const LONGEST: usize = 160;
 
 /// Reads the stacks of a snapshot, each once.
-pub(super) struct Stacks<'h> {
-    heap: &'h Heap,
+pub(super) struct Stacks {
     fields: Fields<3>,
     /// By the list of its frames.
     known: FxHashMap<Value, Option<u32>>,
     /// By its dict.
     known_frames: FxHashMap<Value, u32>,
+    /// Of the heap in which they are known by these values.
+    generation: u64,
     by_text: FxHashMap<String, u32>,
     by_frames: FxHashMap<Stack, u32>,
     found: NamedStacks,
@@ -38,15 +39,25 @@ impl NamedStacks {
         let users = frames.iter().find(|&&frame| self.users[frame as usize]);
         users.or_else(|| frames.first()).map(|&frame| self.frames[frame as usize].clone())
     }
+
+    /// The frames of a stack.
+    pub(super) fn texts(&self, stack: Option<u32>) -> Vec<String> {
+        let frames = stack.and_then(|stack| self.all.get(stack as usize));
+        frames
+            .into_iter()
+            .flat_map(|stack| &**stack)
+            .map(|&frame| self.frames[frame as usize].clone())
+            .collect()
+    }
 }
 
-impl<'h> Stacks<'h> {
-    pub(super) fn new(heap: &'h Heap) -> Self {
+impl Stacks {
+    pub(super) fn new(heap: &mut Heap) -> Self {
         Self {
-            heap,
             fields: Fields::new(heap, ["name", "filename", "line"]),
             known: FxHashMap::default(),
             known_frames: FxHashMap::default(),
+            generation: heap.generation(),
             by_text: FxHashMap::default(),
             by_frames: FxHashMap::default(),
             found: NamedStacks::default(),
@@ -54,13 +65,18 @@ impl<'h> Stacks<'h> {
     }
 
     /// The number of the stack that a list of frames is; `None` without frames.
-    pub(super) fn of(&mut self, frames: Option<Value>) -> Option<u32> {
+    pub(super) fn of(&mut self, heap: &Heap, frames: Option<Value>) -> Option<u32> {
         let list = frames?;
+        if self.generation != heap.generation() {
+            self.generation = heap.generation();
+            self.known.clear();
+            self.known_frames.clear();
+        }
         if let Some(&known) = self.known.get(&list) {
             return known;
         }
-        let items = self.heap.items(list)?;
-        let frames: Stack = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(frame)).collect();
+        let items = heap.items(list)?;
+        let frames: Stack = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(heap, frame)).collect();
         let number = (!frames.is_empty()).then(|| {
             *self.by_frames.entry(frames).or_insert_with_key(|frames| {
                 self.found.all.push(frames.clone());
@@ -71,27 +87,17 @@ impl<'h> Stacks<'h> {
         number
     }
 
-    /// The frames of a stack.
-    pub(super) fn frames_of(&self, stack: Option<u32>) -> Vec<String> {
-        let frames = stack.and_then(|stack| self.found.all.get(stack as usize));
-        frames
-            .into_iter()
-            .flat_map(|stack| &**stack)
-            .map(|&frame| self.found.frames[frame as usize].clone())
-            .collect()
-    }
-
     pub(super) fn finish(self) -> NamedStacks {
         self.found
     }
 
-    fn frame(&mut self, value: Value) -> Option<u32> {
+    fn frame(&mut self, heap: &Heap, value: Value) -> Option<u32> {
         if let Some(&known) = self.known_frames.get(&value) {
             return Some(known);
         }
-        let [name, file, line] = self.fields.of(self.heap, value)?.values;
-        let text = |value: Option<Value>| value.and_then(|value| self.heap.text(value)).unwrap_or("");
-        let line = line.and_then(|line| self.heap.whole(line)).unwrap_or(0);
+        let [name, file, line] = self.fields.of(heap, value)?.values;
+        let text = |value: Option<Value>| value.and_then(|value| heap.text(value)).unwrap_or("");
+        let line = line.and_then(|line| heap.whole(line)).unwrap_or(0);
         let (name, file) = (text(name), text(file));
         let short = short(file);
         let shown = match line {

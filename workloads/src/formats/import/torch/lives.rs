@@ -4,6 +4,8 @@
 //! still use the memory. A free without an allocation, and a block that is in use at the end without one, belong to
 //! buffers that are older than the history.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Dropped;
@@ -110,6 +112,13 @@ impl Lives {
         };
         add(count, life.size);
         self.all.push(life);
+    }
+
+    /// Gives those that have no category one, in the order in which they were made.
+    pub(super) fn name(&mut self, mut category: impl FnMut(&Life) -> Option<Arc<str>>) {
+        for life in self.all.iter_mut().filter(|life| life.category.is_none()) {
+            life.category = category(life);
+        }
     }
 
     /// Ends what is live at `end`. `knows_final` says whether [`Self::in_use`] has named all blocks in use.

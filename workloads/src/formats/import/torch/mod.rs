@@ -30,6 +30,8 @@ struct Life {
     /// Bytes of the block that it lies in; 0 if that is not known.
     block: u64,
     stream: u64,
+    /// When it was made, in microseconds; 0 if that is not known.
+    time: u64,
     category: Option<Arc<str>>,
     /// The call stack or the operation that made it, by number.
     stack: Option<u32>,
@@ -44,13 +46,14 @@ fn trace(
     file: &str,
     options: &ReadOptions,
     metadata: &[(&str, String)],
-    (lives, most): (&[Life], u64),
+    (lives, most): (Vec<Life>, u64),
     op: impl Fn(u32) -> Option<String>,
 ) -> Result<Trace, FormatError> {
-    let align = if options.alignment.is_none() { alignment(lives, most) } else { None };
+    let align = if options.alignment.is_none() { alignment(&lives, most) } else { None };
     let mut draft = Draft::new(file, options);
     metadata.iter().for_each(|(key, value)| draft.meta(key, value.clone()));
     let mut before = 0;
+    draft.reserve(lives.len());
     for life in lives {
         let name = if life.start == 0 {
             before += 1;

@@ -25,6 +25,7 @@ const CPU_ALIGNMENT: u64 = 64;
 pub(in super::super) const READER: Reader = Reader {
     key: "torch-profiler",
     title: "a Chrome trace of PyTorch's profiler with memory events (torch.profiler, profile_memory=True)",
+    endings: &[],
     looks_like,
     read,
 };
@@ -228,11 +229,12 @@ fn device(
     ];
     metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
     let widest = if name == "cpu" { CPU_ALIGNMENT } else { BLOCK };
-    let trace = trace(file, options, &metadata, (&lives, widest), |op| names.get(op as usize).cloned())?;
+    let placement = lives.iter().map(|life| Some(life.address)).collect();
+    let trace = trace(file, options, &metadata, (lives, widest), |op| names.get(op as usize).cloned())?;
     let framework = Framework {
         allocated_peak: most(|event| event.allocated).map(Bytes::new),
         reserved_peak: reserved.map(Bytes::new),
-        placement: lives.iter().map(|life| Some(life.address)).collect(),
+        placement,
         ..Framework::new("PyTorch")
     };
     Ok((Some(Part { name, trace, framework: Some(framework) }), dropped))

@@ -29,12 +29,14 @@ use super::{Dropped, Imported, Input, Part, Reader};
 pub(super) const HLO: Reader = Reader {
     key: "xla-hlo",
     title: "XLA's dump of a module (*.hlo.pb) with its buffer assignment",
+    endings: &[".hlo.pb"],
     looks_like: is_hlo,
     read,
 };
 pub(super) const TEXT: Reader = Reader {
     key: "xla-text",
     title: "XLA's *-buffer-assignment.txt and *-live-range.txt, joined",
+    endings: &[],
     looks_like: text::looks_like,
     read: text::read,
 };

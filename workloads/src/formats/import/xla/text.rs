@@ -316,6 +316,7 @@ fn cumulative(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::super::import;
+    use super::super::super::testing::lives;
     use super::*;
 
     fn read_text(text: &str) -> Result<Imported, FormatError> {
@@ -331,20 +332,13 @@ mod tests {
 
     #[test]
     fn ends_are_inclusive_and_values_that_meet_share() {
-        let lives = "HloLiveRange (max 9):\n  InstructionSequence:\n    0:a\n  BufferLiveRange:\n    a{}:0-2\n    \
+        let ranges = "HloLiveRange (max 9):\n  InstructionSequence:\n    0:a\n  BufferLiveRange:\n    a{}:0-2\n    \
                      b{1}:1-3\n    c{}:2-4\n    d{}:5-6\n  Live ranges at 2 (peak):\n    \
                      b{1}: 16 bytes (cumulative: 16 bytes)\n    a{}: 8 bytes (cumulative: 24 bytes)\n    \
                      c{}: 4 bytes (cumulative: 28 bytes)\n";
-        let imported = read_text(&format!("{HEAP}{lives}")).expect("valid");
+        let imported = read_text(&format!("{HEAP}{ranges}")).expect("valid");
         let trace = &imported.parts[0].trace;
-        let lives: Vec<(&str, (u32, u32), u64)> = trace
-            .instance
-            .buffers()
-            .iter()
-            .zip(&trace.labels.buffers)
-            .map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get()))
-            .collect();
-        assert_eq!(lives, [("a", (0, 5), 8), ("b{1}", (1, 4), 16), ("d", (5, 7), 8)]);
+        assert_eq!(lives(trace), [("a", (0, 5), 8), ("b{1}", (1, 4), 16), ("d", (5, 7), 8)]);
         let placement = &imported.parts[0].framework.as_ref().expect("XLA").placement;
         assert_eq!(placement, &[Some(0), Some(8), Some(0)]);
         assert_eq!(imported.dropped.len(), 1, "{:?}", imported.dropped);

@@ -1,0 +1,459 @@
+//! ExecuTorch programs (`.pte`): the tensors of each method in the order of its instructions.
+//!
+//! Planned are the tensors that ExecuTorch's own memory plan places; where it placed them is the framework's plan. A step
+//! is an instruction. A tensor is live from the first instruction that names it to the last; inputs from the start, outputs
+//! to the end, and tensors with a state that outlives a run all the time. The output of `et_view` is the buffer of its
+//! input. A jump back keeps all live that the instructions between name. A part is a method, `forward`, or one of the
+//! memories that it uses, `forward/memory-2`. Buffers are named after the number of their value.
+//!
+//! # References
+//!
+//! 1. ExecuTorch, `schema/program.fbs` and `schema/scalar_type.fbs`: the tables and their fields.
+
+use std::collections::BTreeSet;
+
+use super::super::flatbuffer::{Broken, Spent, TABLE, Table};
+use super::super::{FormatError, ReadOptions};
+use super::gather::{Found, Gather, Tally, framework};
+use super::{Dropped, Imported, Input, Part, Reader};
+
+pub(super) const READER: Reader = Reader {
+    key: "executorch",
+    title: "an ExecuTorch program (.pte), in the order of its instructions",
+    endings: &[".pte"],
+    looks_like,
+    read,
+};
+
+/// `ET` and the version of the schema.
+fn looks_like(start: &[u8]) -> bool {
+    matches!(start.get(4..8), Some([b'E', b'T', b'0'..=b'9', b'0'..=b'9']))
+}
+
+fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file().to_owned();
+    let bytes = input.bytes()?;
+    let broken = |Broken { at, reason }| FormatError::at_byte(&file, at, reason);
+    if !looks_like(&bytes) {
+        return Err(broken(Broken::new(bytes.len().min(4), "there is no identifier ET12")));
+    }
+    let mut spent = Spent::of(&bytes);
+    let mut imported = Imported::default();
+    let methods = Table::root(&bytes).and_then(|root| root.vector(1, 4)).map_err(broken)?;
+    for method in methods.tables() {
+        let method = method.and_then(|method| Method::of(method, &mut spent)).map_err(broken)?;
+        imported.dropped.extend(method.dropped());
+        for memory in method.memories() {
+            imported.parts.push(method.part(memory, &file, options, &mut imported.dropped)?);
+        }
+    }
+    match imported.parts.is_empty() {
+        true => {
+            Err(FormatError::at_byte(file, 0, "no method in it has a tensor that its memory plan places"))
+        }
+        false => Ok(imported),
+    }
+}
+
+/// Members of the union `KernelTypes`.
+const TENSOR: u8 = 5;
+const LISTS: [u8; 2] = [10, 11];
+/// The operator whose output is its first argument, seen otherwise.
+const VIEW: &str = "executorch_prim::et_view";
+
+/// A value of a method.
+enum Value {
+    Tensor(Tensor),
+    /// Numbers of values.
+    List(Vec<usize>),
+    Other,
+}
+
+struct Tensor {
+    name: String,
+    bytes: u64,
+    /// Whether the file has its data.
+    has_data: bool,
+    /// Memory and offset.
+    place: Option<(u32, u64)>,
+}
+
+/// When a tensor is live: the first step and the last.
+#[derive(Clone, Copy)]
+struct Life {
+    start: u64,
+    last: u64,
+    /// The operator that names it first.
+    op: Option<usize>,
+    category: &'static str,
+}
+
+/// A method, with the life of each of its values.
+struct Method {
+    name: String,
+    values: Vec<Value>,
+    /// What each instruction is called.
+    ops: Vec<String>,
+    /// The value whose memory each is in.
+    base: Vec<usize>,
+    lives: Vec<Option<Life>>,
+    /// Bytes of each memory.
+    sizes: Vec<u64>,
+    delegate_calls: u64,
+}
+
+impl Method {
+    fn of(table: Table<'_>, spent: &mut Spent) -> Result<Self, Broken> {
+        spent.take(TABLE, table.at())?;
+        let values = table.vector(2, 4)?.tables().map(|value| value_of(value?, spent));
+        let values = values.collect::<Result<Vec<Value>, Broken>>()?;
+        let count = values.len();
+        let mut method = Self {
+            name: table.string(0)?,
+            values,
+            ops: Vec::new(),
+            base: (0..count).collect(),
+            lives: vec![None; count],
+            sizes: table.vector(8, 8)?.longs().collect(),
+            delegate_calls: 0,
+        };
+        spent.take(method.name.len() + 8 * method.sizes.len(), table.at())?;
+        let operators = names(table, 6, spent)?;
+        let delegates = names(table, 7, spent)?;
+        let inputs = method.numbers(table, 3, spent)?;
+        inputs.iter().for_each(|&value| method.name_at(value, 0, None, "input"));
+        for chain in table.vector(5, 4)?.tables() {
+            method.chain(chain?, &operators, &delegates, spent)?;
+        }
+        let last = (method.ops.len() as u64).saturating_sub(1);
+        for value in method.numbers(table, 4, spent)? {
+            method.name_at(value, last, None, "output");
+            let base = method.base[value];
+            method.lives[base].iter_mut().for_each(|life| life.category = "output");
+        }
+        method.keep_states(last);
+        Ok(method)
+    }
+
+    /// Tensors with an initial value that the plan places keep what they have from run to run.
+    fn keep_states(&mut self, last: u64) {
+        for (value, life) in self.values.iter().zip(&mut self.lives) {
+            if matches!(value, Value::Tensor(Tensor { has_data: true, place: Some(_), .. })) {
+                *life = Some(Life { start: 0, last, op: None, category: "state" });
+            }
+        }
+    }
+
+    fn chain(
+        &mut self,
+        chain: Table<'_>,
+        operators: &[String],
+        delegates: &[String],
+        spent: &mut Spent,
+    ) -> Result<(), Broken> {
+        spent.take(TABLE, chain.at())?;
+        let first = self.ops.len() as u64;
+        for instruction in chain.vector(2, 4)?.tables() {
+            let instruction = instruction?;
+            let step = self.ops.len() as u64;
+            let Some(call) = instruction.table(1)? else {
+                return Err(Broken::new(instruction.at(), "an instruction without arguments"));
+            };
+            spent.take(2 * TABLE, call.at())?;
+            let named = |names: &[String], what: &str| {
+                let number = call.u32(0)?;
+                let name = usize::try_from(number).ok().and_then(|number| names.get(number)).cloned();
+                name.ok_or_else(|| Broken::new(call.at(), format!("there is no {what} {number}")))
+            };
+            let kind = instruction.u8(0)?;
+            let op = match kind {
+                1 => named(operators, "operator")?,
+                2 => {
+                    self.delegate_calls += 1;
+                    named(delegates, "delegate")?
+                }
+                3 => "move".to_owned(),
+                4 => "jump".to_owned(),
+                5 => "free".to_owned(),
+                _ => return Err(Broken::new(instruction.at(), format!("an instruction of kind {kind}"))),
+            };
+            spent.take(op.len(), call.at())?;
+            let args = match kind {
+                3 => vec![self.number(call, 0)?, self.number(call, 1)?],
+                4 => vec![self.number(call, 0)?],
+                // A free reads nothing: what it frees was read before.
+                5 => Vec::new(),
+                _ => self.numbers(call, 1, spent)?,
+            };
+            if op == VIEW
+                && let (Some(&shown), Some(&view)) = (args.first(), args.last())
+                && self.lives[view].is_none()
+            {
+                self.base[view] = self.base[shown];
+            }
+            self.ops.push(op);
+            for value in args {
+                self.mention(value, step, spent, call.at())?;
+            }
+            if kind == 4 {
+                spent.take(self.lives.len(), call.at())?;
+                self.jump(first + u64::from(call.u32(1)?), step);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps all live, from a step that is jumped back to until the jump, that is named between.
+    fn jump(&mut self, to: u64, from: u64) {
+        for life in self.lives.iter_mut().flatten().filter(|life| life.last >= to) {
+            life.start = life.start.min(to.min(from));
+            life.last = life.last.max(from);
+        }
+    }
+
+    /// An instruction names a value, or a list of values.
+    fn mention(&mut self, value: usize, step: u64, spent: &mut Spent, at: usize) -> Result<(), Broken> {
+        let items = match &self.values[value] {
+            Value::List(items) => items.clone(),
+            _ => vec![value],
+        };
+        spent.take(4 * items.len(), at)?;
+        if let Some(item) = items.iter().find(|&&item| item >= self.values.len()) {
+            return Err(Broken::new(at, format!("there is no value {item} of {}", self.values.len())));
+        }
+        items.into_iter().for_each(|value| self.name_at(value, step, Some(step), "activation"));
+        Ok(())
+    }
+
+    fn name_at(&mut self, value: usize, step: u64, op: Option<u64>, category: &'static str) {
+        let op = op.and_then(|op| usize::try_from(op).ok());
+        let base = self.base[value];
+        let life = self.lives[base].get_or_insert(Life { start: step, last: step, op, category });
+        life.last = life.last.max(step);
+    }
+
+    /// The numbers of values that a field of a table lists.
+    fn numbers(&self, of: Table<'_>, field: u16, spent: &mut Spent) -> Result<Vec<usize>, Broken> {
+        let vector = of.vector(field, 4)?;
+        spent.take(4 * vector.len(), of.at())?;
+        let numbers = vector.ints().filter(|&number| number != -1);
+        numbers.map(|number| self.known(of, i64::from(number))).collect()
+    }
+
+    fn number(&self, of: Table<'_>, field: u16) -> Result<usize, Broken> {
+        self.known(of, i64::from(of.u32(field)?))
+    }
+
+    fn known(&self, of: Table<'_>, number: i64) -> Result<usize, Broken> {
+        let known = usize::try_from(number).ok().filter(|&number| number < self.values.len());
+        let count = self.values.len();
+        known.ok_or_else(|| Broken::new(of.at(), format!("there is no value {number} of {count}")))
+    }
+
+    fn tensors(&self) -> impl Iterator<Item = (usize, &Tensor)> {
+        self.values.iter().enumerate().filter_map(|(number, value)| match value {
+            Value::Tensor(tensor) => Some((number, tensor)),
+            _ => None,
+        })
+    }
+
+    /// Tensors that are buffers: memory, offset and life.
+    fn placed(&self) -> impl Iterator<Item = (usize, &Tensor, u32, u64, Life)> {
+        self.tensors().filter(|&(number, _)| self.base[number] == number).filter_map(|(number, tensor)| {
+            let (memory, offset) = tensor.place?;
+            Some((number, tensor, memory, offset, self.lives[number]?))
+        })
+    }
+
+    fn memories(&self) -> BTreeSet<u32> {
+        self.placed().filter(|(_, tensor, ..)| tensor.bytes > 0).map(|(_, _, memory, ..)| memory).collect()
+    }
+
+    fn part(
+        &self,
+        memory: u32,
+        file: &str,
+        options: &ReadOptions,
+        dropped: &mut Vec<Dropped>,
+    ) -> Result<Part, FormatError> {
+        // A view may be larger than what it shows of it.
+        let mut bytes: Vec<u64> = vec![0; self.values.len()];
+        for (number, tensor) in self.tensors() {
+            let base = self.base[number];
+            bytes[base] = bytes[base].max(tensor.bytes);
+        }
+        let mut gather = Gather::new(file, options);
+        gather.meta("framework", "ExecuTorch");
+        gather.meta("clock", "instructions");
+        for (number, tensor, _, offset, life) in self.placed().filter(|placed| placed.2 == memory) {
+            let name = match tensor.name.as_str() {
+                "" => number.to_string(),
+                name => format!("{number}:{name}"),
+            };
+            gather.buffer(Found {
+                name,
+                start: life.start,
+                end: life.last + 1,
+                size: bytes[number],
+                category: Some(life.category),
+                op: life.op.map(|op| format!("{op}:{}", self.ops[op])),
+                place: Some(offset),
+                row: None,
+            });
+        }
+        let name = match self.name.as_str() {
+            "" => "method",
+            name => name,
+        };
+        let part =
+            if self.memories().len() > 1 { format!("{name}/memory-{memory}") } else { name.to_owned() };
+        let size = usize::try_from(memory).ok().and_then(|memory| self.sizes.get(memory)).copied();
+        gather.finish(part, framework("ExecuTorch", size), dropped)
+    }
+
+    /// What is not planned.
+    fn dropped(&self) -> Vec<Dropped> {
+        let (mut constants, mut given, mut unused) = (Tally::default(), Tally::default(), Tally::default());
+        let mut views = 0;
+        for (number, tensor) in self.tensors() {
+            match tensor.place {
+                _ if self.base[number] != number => views += 1,
+                None if tensor.has_data => constants.add(tensor.bytes),
+                None => given.add(tensor.bytes),
+                Some(_) if self.lives[number].is_none() => unused.add(tensor.bytes),
+                Some(_) => {}
+            }
+        }
+        let mut dropped = Vec::new();
+        dropped.extend(constants.dropped("tensors with data", "they have memory of their own"));
+        dropped
+            .extend(given.dropped("tensors without a place", "the program gives them memory while it runs"));
+        dropped
+            .extend(unused.dropped("tensors with a place that no instruction names", "they are never live"));
+        if views > 0 {
+            let why = "each is one buffer with what it shows, as large as the largest";
+            dropped.push(Dropped::new(views, "views", why));
+        }
+        if self.delegate_calls > 0 {
+            let why = "the memory of their delegates is not planned";
+            dropped.push(Dropped::new(self.delegate_calls, "calls of delegates", why));
+        }
+        dropped
+    }
+}
+
+/// The first text of each table in a list.
+fn names(table: Table<'_>, field: u16, spent: &mut Spent) -> Result<Vec<String>, Broken> {
+    let name = |entry: Result<Table<'_>, Broken>| {
+        let entry = entry?;
+        spent.take(TABLE + entry.vector(0, 1)?.len(), entry.at())?;
+        entry.string(0)
+    };
+    table.vector(field, 4)?.tables().map(name).collect()
+}
+
+fn value_of(value: Table<'_>, spent: &mut Spent) -> Result<Value, Broken> {
+    spent.take(TABLE, value.at())?;
+    let Some(inner) = value.table(1)? else { return Ok(Value::Other) };
+    match value.u8(0)? {
+        TENSOR => tensor(inner, spent).map(Value::Tensor),
+        kind if LISTS.contains(&kind) => {
+            let items = inner.vector(0, 4)?;
+            spent.take(TABLE + 4 * items.len(), inner.at())?;
+            // None is -1; what is no value is found where the list is used.
+            Ok(Value::List(items.ints().filter_map(|item| usize::try_from(item).ok()).collect()))
+        }
+        _ => Ok(Value::Other),
+    }
+}
+
+fn tensor(table: Table<'_>, spent: &mut Spent) -> Result<Tensor, Broken> {
+    let bad = |reason: &str| Broken::new(table.at(), reason);
+    let sizes = table.vector(2, 4)?;
+    spent.take(TABLE + 4 * sizes.len(), table.at())?;
+    let mut elements = 1_u64;
+    for size in sizes.ints() {
+        let size = u64::try_from(size).map_err(|_| bad("a tensor with a negative size"))?;
+        elements = elements.checked_mul(size).ok_or_else(|| bad("its elements do not fit 64 bits"))?;
+    }
+    let kind = table.u8(0)?;
+    let bits =
+        bits(kind).ok_or_else(|| bad(&format!("a tensor of the scalar type {kind}, which is not known")))?;
+    let bytes = elements.checked_mul(bits).ok_or_else(|| bad("its bytes do not fit 64 bits"))?.div_ceil(8);
+    let place = match table.table(6)? {
+        None => None,
+        Some(at) => Some((at.u32(0)?, u64::from(at.u32(2)?) << 32 | u64::from(at.u32(1)?))),
+    };
+    let name = match table.table(9)? {
+        None => String::new(),
+        Some(extra) => {
+            spent.take(TABLE + extra.vector(1, 1)?.len(), extra.at())?;
+            extra.string(1)?
+        }
+    };
+    Ok(Tensor { name, bytes, has_data: table.u32(5)? > 0, place })
+}
+
+/// Bits of an element, by `ScalarType`.
+const fn bits(kind: u8) -> Option<u64> {
+    Some(match kind {
+        0 | 1 | 11..=13 | 23..=26 => 8,
+        2 | 5 | 15 | 22 | 27 => 16,
+        3 | 6 | 8 | 14 | 28 => 32,
+        4 | 7 | 9 | 29 => 64,
+        10 => 128,
+        // Four or two numbers in a byte.
+        16 => 4,
+        17 => 2,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::import;
+    use super::super::testing::lives;
+    use super::*;
+
+    /// Made by ExecuTorch's own `flatc` from its schema (1.5.1).
+    const SMALL: &[u8] = include_bytes!("../../../../fuzz/corpus/executorch/small.pte");
+
+    #[test]
+    fn a_method_is_a_part_for_each_memory() {
+        let imported =
+            import("small.pte", SMALL, None, &ReadOptions::default()).expect("valid").expect("known");
+        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["forward/memory-1", "forward/memory-2"]);
+        let part = &imported.parts[0];
+        assert_eq!(
+            lives(&part.trace),
+            [
+                ("0", (0, 1), 64),
+                ("2", (0, 5), 128),
+                ("6", (2, 5), 128),
+                ("8", (4, 5), 128),
+                ("9:counter", (0, 5), 32),
+            ]
+        );
+        let labels = &part.trace.labels.buffers;
+        assert_eq!(labels[1].op.as_deref(), Some("0:aten::mm"));
+        let categories: Vec<_> = labels.iter().filter_map(|label| label.category.as_deref()).collect();
+        assert_eq!(categories, ["input", "activation", "activation", "output", "state"]);
+        let plan = part.own_plan().expect("every buffer is placed");
+        assert_eq!(part.trace.instance.verify(plan).expect("it is a plan").height().get(), 480);
+        let reserved = |part: &Part| part.framework.as_ref().and_then(|said| said.reserved_peak);
+        assert_eq!(reserved(part).map(planlab_dsa::Bytes::get), Some(480));
+        assert_eq!(lives(&imported.parts[1].trace), [("10", (3, 5), 100)]);
+        assert_eq!(imported.parts[1].framework.as_ref().expect("said").placement, [Some(1 << 32)]);
+        let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "1 tensors with data (2048 bytes): they have memory of their own",
+                "1 tensors without a place (32 bytes): the program gives them memory while it runs",
+                "1 views: each is one buffer with what it shows, as large as the largest",
+                "1 calls of delegates: the memory of their delegates is not planned",
+            ]
+        );
+    }
+}

@@ -1,0 +1,385 @@
+//! Frees values that nothing refers to any more, while a pickle is read.
+//!
+//! What was there at the last time is *old* and stays where it is; what came since is *young*. Of the young, what the
+//! stack and the memo reach moves down to the end of the old, and lists of equal entries share them. If an old list or
+//! dict changes, nothing is freed from then on. Recordings do that only at their end.
+
+use rustc_hash::FxHashMap;
+
+use super::heap::{Dict, Heap, Kind, Span, Value, hash};
+use super::memo::Memo;
+
+/// Young entries of the slab that make a compaction worthwhile. There are few in debug builds, so that the small files of
+/// tests are compacted too.
+const YOUNG: usize = if cfg!(debug_assertions) { 16 } else { 1 << 16 };
+
+/// What is known of old and young.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    old: Lengths,
+    /// Old lists by the hash of their entries.
+    known: FxHashMap<u64, (u32, u32)>,
+    generation: u64,
+    /// Whether something old has changed, and may lie among the young or refer to them.
+    is_off: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lengths {
+    slab: usize,
+    spans: usize,
+    dicts: usize,
+    wide: usize,
+    huge: usize,
+    floats: usize,
+    memo: usize,
+}
+
+impl Survey {
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// A list or a dict gets values, and may move.
+    pub(super) fn changes(&mut self, container: Value) {
+        let old = if container.is_dict() { self.old.dicts } else { self.old.spans };
+        self.is_off |= container.index() < old;
+    }
+
+    /// A shape gets a key: one that is no text would have to move with the values.
+    pub(super) fn has_key(&mut self, key: Value) {
+        self.is_off |= key.kind() != Kind::Text;
+    }
+}
+
+/// The old places of young values, and their new ones.
+struct Move {
+    old: Lengths,
+    /// Where each young list, tuple and dict goes, if it is needed.
+    spans: Vec<Option<u32>>,
+    dicts: Vec<Option<u32>>,
+    /// Young values to look into.
+    left: Vec<Value>,
+}
+
+impl Heap {
+    /// Compacts the heap if that is worthwhile. All references to values are in `stack`, `more` and the memo; they are
+    /// updated.
+    pub(super) fn compact(&mut self, stack: &mut [Value], more: &mut [(Value, usize)], memo: &mut Memo) {
+        let old = self.survey.old;
+        if self.survey.is_off || self.slab.len() - old.slab < YOUNG + stack.len() {
+            return;
+        }
+        let Some(young) = memo.since(old.memo) else {
+            self.survey.is_off = true;
+            return;
+        };
+        let mut step = Move {
+            old,
+            spans: vec![None; self.spans.len() - old.spans],
+            dicts: vec![None; self.dicts.len() - old.dicts],
+            left: Vec::new(),
+        };
+        let lists = more.iter().map(|(list, _)| list);
+        for &root in stack.iter().chain(lists).chain(&*young) {
+            step.reach(self, root);
+        }
+        while let Some(value) = step.left.pop() {
+            step.look_into(self, value);
+        }
+        step.number();
+        let tail = Tail::of(self, &step);
+        let lists = more.iter_mut().map(|(list, _)| list);
+        tail.settle(self, &step, stack.iter_mut().chain(lists).chain(young));
+        self.survey.old = Lengths {
+            slab: self.slab.len(),
+            spans: self.spans.len(),
+            dicts: self.dicts.len(),
+            wide: self.wide.len(),
+            huge: self.huge.len(),
+            floats: self.floats.len(),
+            memo: memo.since(0).map_or(0, |all| all.len()),
+        };
+        self.survey.generation += 1;
+    }
+}
+
+impl Move {
+    fn place(&mut self, value: Value) -> Option<&mut Option<u32>> {
+        let index = value.index();
+        match value.kind() {
+            Kind::List | Kind::Tuple => {
+                index.checked_sub(self.old.spans).and_then(|young| self.spans.get_mut(young))
+            }
+            Kind::Dict => index.checked_sub(self.old.dicts).and_then(|young| self.dicts.get_mut(young)),
+            _ => None,
+        }
+    }
+
+    /// Notes that a value is needed.
+    fn reach(&mut self, heap: &Heap, value: Value) {
+        if heap.is_taken(value) {
+            return;
+        }
+        if let Some(place @ None) = self.place(value) {
+            *place = Some(0);
+            self.left.push(value);
+        }
+    }
+
+    fn look_into(&mut self, heap: &Heap, value: Value) {
+        let entries = match value.kind() {
+            Kind::Dict => heap.entries(heap.dicts[value.index()]),
+            _ => entries(heap.spans[value.index()]),
+        };
+        for &inner in &heap.slab[entries] {
+            self.reach(heap, inner);
+        }
+    }
+
+    /// Numbers what is needed, in the order in which it came.
+    fn number(&mut self) {
+        for (places, first) in [(&mut self.spans, self.old.spans), (&mut self.dicts, self.old.dicts)] {
+            let first = u32::try_from(first).expect("there are fewer than 2^29");
+            for (place, number) in places.iter_mut().flatten().zip(first..) {
+                *place = number;
+            }
+        }
+    }
+}
+
+/// What comes behind the old values.
+struct Tail {
+    slab: Vec<Value>,
+    spans: Vec<Span>,
+    dicts: Vec<Dict>,
+    wide: Numbers<i64>,
+    huge: Numbers<i128>,
+    floats: Numbers<f64>,
+}
+
+/// Numbers that a value only refers to.
+struct Numbers<T> {
+    old: usize,
+    /// Where each young one goes, if it is needed.
+    places: Vec<Option<usize>>,
+    needed: Vec<T>,
+}
+
+impl<T: Copy> Numbers<T> {
+    fn new(all: &[T], old: usize) -> Self {
+        Self { old, places: vec![None; all.len() - old], needed: Vec::new() }
+    }
+
+    fn moved(&mut self, all: &[T], index: usize) -> usize {
+        let Some(place) = index.checked_sub(self.old).and_then(|young| self.places.get_mut(young)) else {
+            return index;
+        };
+        *place.get_or_insert_with(|| {
+            self.needed.push(all[index]);
+            self.old + self.needed.len() - 1
+        })
+    }
+
+    fn settle(self, all: &mut Vec<T>) {
+        replace(all, self.old, self.needed);
+    }
+}
+
+impl Tail {
+    fn of(heap: &mut Heap, step: &Move) -> Self {
+        let old = step.old;
+        let mut tail = Self {
+            slab: Vec::new(),
+            spans: Vec::new(),
+            dicts: Vec::new(),
+            wide: Numbers::new(&heap.wide, old.wide),
+            huge: Numbers::new(&heap.huge, old.huge),
+            floats: Numbers::new(&heap.floats, old.floats),
+        };
+        let mut moved = Vec::new();
+        for young in 0..step.spans.len() {
+            if step.spans[young].is_some() {
+                let span = heap.spans[step.old.spans + young];
+                tail.entries(heap, step, entries(span), &mut moved);
+                let start = tail.shared(heap, step.old, &moved);
+                tail.spans.push(Span { start, room: span.length, ..span });
+            }
+        }
+        for young in 0..step.dicts.len() {
+            if step.dicts[young].is_some() {
+                let dict = heap.dicts[step.old.dicts + young];
+                tail.entries(heap, step, heap.entries(dict), &mut moved);
+                let start = tail.push(step.old, &moved);
+                let room = u32::try_from(moved.len()).expect("no longer than before");
+                tail.dicts.push(Dict { start, room, ..dict });
+            }
+        }
+        tail
+    }
+
+    /// Entries with their new numbers.
+    fn entries(&mut self, heap: &Heap, step: &Move, of: std::ops::Range<usize>, into: &mut Vec<Value>) {
+        into.clear();
+        into.extend(heap.slab[of].iter().map(|&value| self.moved(heap, step, value)));
+    }
+
+    /// What a value is from now on.
+    fn moved(&mut self, heap: &Heap, step: &Move, value: Value) -> Value {
+        if heap.is_taken(value) {
+            return Value::TAKEN;
+        }
+        let index = value.index();
+        let young = |places: &[Option<u32>], old: usize| {
+            let to = index.checked_sub(old).and_then(|young| places[young]);
+            to.map_or(index, |to| to as usize)
+        };
+        let to = match value.kind() {
+            Kind::List | Kind::Tuple => young(&step.spans, step.old.spans),
+            Kind::Dict => young(&step.dicts, step.old.dicts),
+            Kind::Wide => self.wide.moved(&heap.wide, index),
+            Kind::Float => self.floats.moved(&heap.floats, index),
+            Kind::Constant => match value.huge() {
+                Some(huge) => return Value::of_huge(self.huge.moved(&heap.huge, huge)),
+                None => return value,
+            },
+            Kind::Whole | Kind::Text => return value,
+        };
+        Value::at(value.kind(), to).expect("no index becomes larger")
+    }
+
+    /// Where entries lie that are equal to these: there already, or here from now on.
+    fn shared(&mut self, heap: &mut Heap, old: Lengths, entries: &[Value]) -> u32 {
+        let hash = hash(entries);
+        if let Some(&(start, length)) = heap.survey.known.get(&hash) {
+            let (from, to) = (start as usize, (start + length) as usize);
+            let known = match from.checked_sub(old.slab) {
+                Some(from) => &self.slab[from..to - old.slab],
+                None => &heap.slab[from..to],
+            };
+            if known == entries {
+                return start;
+            }
+        }
+        let start = self.push(old, entries);
+        let length = u32::try_from(entries.len()).expect("no longer than before");
+        heap.survey.known.insert(hash, (start, length));
+        start
+    }
+
+    fn push(&mut self, old: Lengths, entries: &[Value]) -> u32 {
+        let start = old.slab + self.slab.len();
+        self.slab.extend_from_slice(entries);
+        u32::try_from(start).expect("the slab becomes no longer")
+    }
+
+    /// Puts it behind the old values, and gives all that refer to them the new numbers.
+    fn settle<'v>(mut self, heap: &mut Heap, step: &Move, roots: impl Iterator<Item = &'v mut Value>) {
+        for root in roots {
+            *root = self.moved(heap, step, *root);
+        }
+        let old = step.old;
+        replace(&mut heap.slab, old.slab, self.slab);
+        replace(&mut heap.spans, old.spans, self.spans);
+        replace(&mut heap.dicts, old.dicts, self.dicts);
+        self.wide.settle(&mut heap.wide);
+        self.huge.settle(&mut heap.huge);
+        self.floats.settle(&mut heap.floats);
+    }
+}
+
+const fn entries(span: Span) -> std::ops::Range<usize> {
+    span.start as usize..(span.start + span.length) as usize
+}
+
+fn replace<T>(all: &mut Vec<T>, from: usize, by: Vec<T>) {
+    all.truncate(from);
+    all.extend(by);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(heap: &mut Heap, text: &str) -> Value {
+        heap.name(text)
+    }
+
+    /// A list `[number, number, ...]`.
+    fn list(heap: &mut Heap, numbers: &[i128]) -> Value {
+        let values: Vec<Value> = numbers.iter().map(|&number| heap.whole_of(number).expect("room")).collect();
+        let list = heap.list_of().expect("room");
+        heap.append(list, &values).expect("room");
+        list
+    }
+
+    fn numbers(heap: &Heap, list: Value) -> Vec<i128> {
+        heap.items(list).expect("a list").iter().map(|&item| heap.integer(item).expect("a number")).collect()
+    }
+
+    #[test]
+    fn what_is_needed_moves_and_the_rest_is_forgotten() {
+        let (mut heap, mut memo) = (Heap::new(), Memo::default());
+        let key = text(&mut heap, "key");
+        let far = [1 << 40, i128::MAX, 5];
+        let mut stack = Vec::new();
+        for round in 0..100_u64 {
+            let frames = list(&mut heap, &[5, 6, 7]);
+            let event = heap.dict_of(round).expect("room");
+            let time = heap.whole_of(1 << 50 | i128::from(round)).expect("room");
+            heap.set(event, &[key, frames, key, time]).expect("room");
+            let kept = heap.dict_of(1000 + round).expect("room");
+            heap.set(kept, &[key, frames]).expect("room");
+            [frames, event, kept].into_iter().for_each(|value| memo.put(memo.count(), value));
+            heap.take(event);
+            if round == 0 {
+                stack.push(list(&mut heap, &far));
+            }
+            heap.compact(&mut stack, &mut [], &mut memo);
+        }
+        assert!(heap.generation() > 1);
+        assert_eq!(numbers(&heap, stack[0]), far);
+        for round in 0..100 {
+            let [frames, event, kept] = [0, 1, 2].map(|at| memo.get(3 * round + at).expect("there"));
+            assert_eq!(numbers(&heap, frames), [5, 6, 7]);
+            assert!(heap.is_taken(event));
+            assert_eq!((heap.byte_of(kept), heap.value_of(kept, key)), (Some(1000 + round), Some(frames)));
+        }
+        // Equal lists share their entries.
+        assert!(heap.slab.len() < 100 + 4 * YOUNG && heap.wide.len() + heap.huge.len() < 40);
+    }
+
+    #[test]
+    fn circles_are_moved_whole() {
+        let (mut heap, mut memo) = (Heap::new(), Memo::default());
+        let mut stack = Vec::new();
+        for _ in 0..10 {
+            list(&mut heap, &[1; 2 * YOUNG]);
+            let [one, two] = [(); 2].map(|()| heap.list_of().expect("room"));
+            heap.append(one, &[two, two]).expect("room");
+            heap.append(two, &[one]).expect("room");
+            stack.push(one);
+            heap.compact(&mut stack, &mut [], &mut memo);
+        }
+        assert_eq!((heap.generation(), heap.spans.len()), (10, 20));
+        for &one in &stack {
+            let [two, again] = *heap.items(one).expect("a list") else { panic!("two entries") };
+            assert_eq!((two, heap.items(two)), (again, Some(&[one][..])));
+        }
+    }
+
+    #[test]
+    fn where_something_old_changes_nothing_moves_any_more() {
+        let (mut heap, mut memo) = (Heap::new(), Memo::default());
+        let mut stack = vec![list(&mut heap, &[7; 2 * YOUNG])];
+        heap.compact(&mut stack, &mut [], &mut memo);
+        let young = list(&mut heap, &[8; 4 * YOUNG]);
+        heap.append(stack[0], &[young]).expect("room");
+        heap.compact(&mut stack, &mut [], &mut memo);
+        assert_eq!(
+            (heap.generation(), heap.items(stack[0]).and_then(|items| items.last().copied())),
+            (1, Some(young))
+        );
+        assert_eq!(numbers(&heap, young), [8; 4 * YOUNG]);
+    }
+}
