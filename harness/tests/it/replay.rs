@@ -201,7 +201,8 @@ fn the_loop_is_taken_off_where_it_was_played() {
     let (text, _) = run(folder.path(), &[&arguments[..], &QUICK].concat(), 0);
     let head = text.lines().find(|line| line.contains("above the loop")).expect("a head");
     let line = |key: &str| text.lines().find(|line| line.starts_with(key)).expect("a line").to_owned();
-    let (from, to) = (head.find("above the loop").expect("a column"), head.find("wall/request").expect("the next"));
+    let (from, to) =
+        (head.find("above the loop").expect("a column"), head.find("wall/request").expect("the next"));
     let field = |key: &str| line(key).chars().skip(from).take(to - from).collect::<String>();
     assert!(field("tlsf").trim().ends_with('s') && field("empty-loop").trim().is_empty(), "{text}");
 }

@@ -50,7 +50,7 @@ impl LargeSnapshot {
         snapshot
     }
 
-    /// One segment, with blocks that nothing frees.
+    /// Writes one segment, with blocks that nothing frees.
     fn segments(&mut self) {
         self.open(b']');
         self.open(b'}');
@@ -76,7 +76,7 @@ impl LargeSnapshot {
         self.buffer.extend(b"eua");
     }
 
-    /// An empty container, which the memo gets.
+    /// Begins an empty container, which the memo gets.
     fn open(&mut self, opcode: u8) {
         self.buffer.extend([opcode, 0x94]);
         self.memo += 1;
@@ -154,7 +154,7 @@ impl LargeSnapshot {
         self.buffer.push(b'u');
     }
 
-    /// The frames of a call stack.
+    /// Writes the frames of a call stack.
     fn stack(&mut self, stack: u64) {
         self.buffer.push(b'(');
         for depth in 0..7 {

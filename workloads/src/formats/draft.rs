@@ -186,7 +186,7 @@ impl<'f> Draft<'f> {
         self.buffers.len()
     }
 
-    /// Makes room for so many more buffers, and no more.
+    /// Makes room for exactly this many more buffers.
     pub(super) fn reserve(&mut self, buffers: usize) {
         self.buffers.reserve_exact(buffers);
         self.labels.reserve_exact(buffers);

@@ -40,13 +40,13 @@ impl Survey {
         self.generation
     }
 
-    /// A list or a dict gets values, and may move.
+    /// Notes that a list or a dict gets values, and may move.
     pub(super) fn changes(&mut self, container: Value) {
         let old = if container.is_dict() { self.old.dicts } else { self.old.spans };
         self.is_off |= container.index() < old;
     }
 
-    /// A shape gets a key: one that is no text would have to move with the values.
+    /// Notes that a shape gets a key: one that is no text would have to move with the values.
     pub(super) fn has_key(&mut self, key: Value) {
         self.is_off |= key.kind() != Kind::Text;
     }

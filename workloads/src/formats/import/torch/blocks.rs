@@ -51,8 +51,8 @@ impl Rules {
             return Self::default();
         };
         let [divisions, most_cut, expandable] = record.values;
-        let whole = |value: Option<Value>| heap.whole(value?);
         let by_interval = divisions.and_then(|dict| Fields::new(heap, INTERVALS).of(heap, dict));
+        let whole = |value: Option<Value>| heap.whole(value?);
         Self {
             divisions: by_interval.map_or_else(
                 || [whole(divisions).unwrap_or(0); INTERVALS.len()],
