@@ -10,13 +10,14 @@ use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
 /// The numbers of rows, replays, schedules and framework rows in each folder.
-const RECORDS: [(&str, [usize; 4]); 10] = [
+const RECORDS: [(&str, [usize; 4]); 11] = [
     ("2026-11-21-2-core-vm", [4757, 0, 0, 0]),
     ("2026-11-21-2-core-vm-exact", [1125, 0, 0, 0]),
     ("2026-11-21-2-core-vm-planners", [759, 0, 0, 0]),
     ("2026-11-21-2-core-vm-scale", [1154, 0, 0, 0]),
     ("2026-11-22-2-core-vm-allocators", [0, 1287, 0, 0]),
     ("2026-11-22-2-core-vm-replay-host", [0, 474, 0, 0]),
+    ("2026-11-23-2-core-vm-d", [11, 0, 0, 0]),
     ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 80]),
     ("2026-11-23-2-core-vm-frameworks-batches", [0, 0, 0, 219]),
     ("2026-11-23-2-core-vm-models", [1529, 432, 0, 0]),
