@@ -38,8 +38,8 @@ impl Planning<'_> {
         // Planners see no labels.
         let trace = Trace::new(instance.clone(), Labels::numbered(instance.len()));
         std::fs::write(&path, write_trace(&trace))?;
-        // The copy is not compressed, whatever the file is.
-        let mut source = source_file(self.name.strip_suffix(".zst").unwrap_or(self.name), path);
+        // The copy is a plain trace, whatever the file is; a name like `s.pickle` would say something else.
+        let mut source = source_file(&format!("{}.csv", self.name), path);
         source.pins = instance.buffers().iter().any(|buffer| buffer.pin.is_some());
         let cell = Cell { target: capacity, ..Cell::of(&source, &self.args.planner, &self.args.limits) };
         let digest = instance.digest();
