@@ -48,6 +48,7 @@ use crate::placement::start_from_hints::offer_hints;
 
 /// Units of work between two looks at whether the search goes on.
 const TURN: u64 = 5_000_000;
+
 /// Joins buffers to blocks without waste; key `block-building`.
 ///
 /// ```
