@@ -72,17 +72,29 @@ pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
     }
 }
 
-/// The colour of a class of sizes or lifetimes, from small to large.
-pub(crate) const fn class(number: usize) -> RGBColor {
-    const CLASSES: [RGBColor; 6] = [
-        RGBColor(0x8f, 0xc1, 0xe3),
-        RGBColor(0x3f, 0x95, 0xd0),
-        RGBColor(0x3d, 0x6b, 0xc4),
-        RGBColor(0x86, 0x5c, 0xc4),
-        RGBColor(0xc8, 0x55, 0x96),
-        RGBColor(0xe0, 0x7a, 0x3f),
-    ];
-    CLASSES[number % CLASSES.len()]
+/// Memory that no buffer uses, in a map on a light page.
+pub(crate) const FREE: RGBColor = RGBColor(0xee, 0xf1, 0xf4);
+/// Free memory with a buffer above it, in a map on a light page.
+pub(crate) const HOLE: RGBColor = RGBColor(0xfb, 0xe7, 0xc8);
+
+/// The contrast that WCAG 1.4.11 asks of graphics.
+pub(crate) const GRAPHIC: f64 = 3.0;
+
+/// The classes of sizes or lifetimes in every map, from small to large: the colour on a light page, and on a dark one.
+///
+/// Their lightness falls on a light page and rises on a dark one, so that the order is visible without colour vision.
+pub(crate) const CLASSES: [(RGBColor, RGBColor); 6] = [
+    (RGBColor(0x65, 0x91, 0x04), RGBColor(0x60, 0x8a, 0x01)),
+    (RGBColor(0x4d, 0x82, 0x8b), RGBColor(0x55, 0x8f, 0x80)),
+    (RGBColor(0x25, 0x6c, 0xd2), RGBColor(0x76, 0x83, 0xcf)),
+    (RGBColor(0x4a, 0x30, 0xb8), RGBColor(0xbf, 0x9f, 0xff)),
+    (RGBColor(0x71, 0x1f, 0x74), RGBColor(0xd9, 0xae, 0xbd)),
+    (RGBColor(0x71, 0x25, 0x23), RGBColor(0xfe, 0xd3, 0xc4)),
+];
+
+/// The colour, dark enough for a map on a light page.
+pub(crate) fn on_light(color: RGBColor) -> RGBColor {
+    readable(color, &[FREE, HOLE, PAPER], GRAPHIC)
 }
 
 /// A colour moved towards white (`share` > 0) or black (`share` < 0); `share` from -1 to 1.
@@ -250,6 +262,24 @@ mod tests {
                 let ratio = contrast(color, paper);
                 assert!(ratio >= 3.0, "{} on {}: {ratio:.2}", hex(color), hex(paper));
             }
+        }
+    }
+
+    #[test]
+    fn classes_stand_out_and_their_order_shows_without_colour() {
+        let dark = ["#22272d", "#3b2b18", "#14171b"];
+        for (light, other) in CLASSES {
+            assert_eq!(on_light(light), light, "{}", hex(light));
+            for ground in dark {
+                let part = |at| u8::from_str_radix(&ground[at..at + 2], 16).expect("two digits");
+                let ground = RGBColor(part(1), part(3), part(5));
+                assert!(contrast(other, ground) >= GRAPHIC, "{} on {}", hex(other), hex(ground));
+            }
+        }
+        for pair in CLASSES.windows(2) {
+            assert!(
+                luminance(pair[0].0) > luminance(pair[1].0) && luminance(pair[0].1) < luminance(pair[1].1)
+            );
         }
     }
 

@@ -50,11 +50,13 @@ impl Raster {
         }
     }
 
-    /// Fills like [`Self::fill`], and draws an edge if there is room for it.
+    /// Fills like [`Self::fill`], with a pale line at the left and below if there is room, so that neighbours stay apart.
     pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         self.fill(from, to, color);
         if to.0 > from.0 + 3 && to.1 > from.1 + 3 {
-            self.edge(from, to, shade(color, -0.35));
+            let below = to.1.saturating_sub(1);
+            self.fill((from.0, below), to, shade(color, 0.5));
+            self.fill(from, (from.0 + 1, to.1), shade(color, 0.5));
         }
     }
 

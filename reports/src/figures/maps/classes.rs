@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use planlab_dsa::{Buffer, BufferId, Instance, Labels};
 use plotters::style::RGBColor;
 
-use crate::figures::palette::{category, class, shade};
+use crate::figures::palette::{CLASSES, category, on_light, shade};
 use crate::format::{bytes, count};
 
 /// What the colours of a map mean.
@@ -17,7 +17,7 @@ enum Meaning {
 }
 
 /// The most classes of sizes or lifetimes.
-const MOST: u32 = 6;
+const MOST: usize = CLASSES.len();
 
 /// The classes of an instance's buffers.
 pub(super) struct Classes {
@@ -70,7 +70,7 @@ impl Classes {
         let of = instance.ids().map(|id| numbers[&own(id)]).collect();
         let look = |(number, name): (usize, &Option<String>)| {
             let shown = name.as_deref().unwrap_or("buffer").chars().take(18).collect();
-            (shown, category(name.as_deref(), number))
+            (shown, on_light(category(name.as_deref(), number)))
         };
         let names = sums.keys().enumerate().map(look).collect();
         Self { of, names, bytes: sums.into_values().collect(), meaning: Meaning::Category }
@@ -93,14 +93,15 @@ impl Classes {
         // Classes without a buffer have no colour.
         let places: BTreeMap<usize, usize> = spans.keys().copied().zip(0..).collect();
         let of = instance.buffers().iter().map(|buffer| places[&number(buffer)]).collect();
-        let look = |(&number, &(low, high, _)): (&usize, &(u64, u64, u64))| (name(low, high), class(number));
+        let look =
+            |(&number, &(low, high, _)): (&usize, &(u64, u64, u64))| (name(low, high), CLASSES[number].0);
         let names = spans.iter().map(look).collect();
         Self { of, names, bytes: spans.values().map(|span| span.2).collect(), meaning }
     }
 
-    /// The class's colour, slightly lighter or darker to distinguish neighbours.
+    /// The class's colour, or a slightly darker one to distinguish neighbours.
     pub(super) fn color(&self, id: BufferId) -> RGBColor {
-        let shades = [0.0, 0.18, -0.12, 0.32, 0.08];
+        let shades = [0.0, -0.1, -0.2];
         shade(self.names[self.of[id.index()]].1, shades[id.index() % shades.len()])
     }
 
@@ -122,7 +123,7 @@ fn steps(buffer: &Buffer) -> u64 {
 struct Ranges {
     least: u64,
     /// The logarithm of the width, base 2.
-    width: u32,
+    width: usize,
 }
 
 impl Ranges {
@@ -130,11 +131,11 @@ impl Ranges {
     fn new(values: impl Iterator<Item = u64> + Clone) -> Option<Self> {
         let (least, most) = (values.clone().min()?.max(1), values.max()?);
         let doublings = (most / least).checked_ilog2().filter(|&doublings| doublings > 0)?;
-        Some(Self { least, width: (doublings + 1).div_ceil(MOST) })
+        Some(Self { least, width: (doublings as usize + 1).div_ceil(MOST) })
     }
 
     fn number(&self, value: u64) -> usize {
-        ((value / self.least).max(1).ilog2() / self.width) as usize
+        (value / self.least).max(1).ilog2() as usize / self.width
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     fn there_are_six_classes_at_most() {
         for most in [2, 3, 7, 64, 65, 1 << 20, u64::MAX] {
             let ranges = Ranges::new([1, most].into_iter()).expect("they differ");
-            assert!(ranges.number(most) < MOST as usize && ranges.number(1) == 0, "{most}");
+            assert!(ranges.number(most) < MOST && ranges.number(1) == 0, "{most}");
         }
     }
 }

@@ -5,8 +5,6 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use plotters::style::RGBColor;
-
 use super::MapOptions;
 use super::classes::Classes;
 use super::pixels::Pixels;
@@ -14,11 +12,8 @@ use super::sheet::{PEAK, Sheet};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
-use crate::figures::palette::{PAPER, RED, shade};
+use crate::figures::palette::{FREE, PAPER, RED};
 use crate::figures::raster::Raster;
-
-/// Memory that no buffer uses.
-const FREE: RGBColor = RGBColor(0xee, 0xf1, 0xf4);
 
 /// Draws a plan; without one, stacks the buffers as they would lie without any reuse.
 #[must_use]
@@ -49,8 +44,7 @@ fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, classes: &Classes
         let at_top = rectangle.high == layout.height;
         let (from, to) = pixels.corners(rectangle);
         if (at_peak || at_top) && to.0 > from.0 + 3 && to.1 > from.1 + 3 {
-            let dark = shade(classes.color(rectangle.id), -0.6);
-            raster.edge(from, to, if at_top { RED } else { dark });
+            raster.edge(from, to, if at_top { RED } else { PEAK });
         }
     }
     raster
@@ -58,7 +52,7 @@ fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, classes: &Classes
 
 /// The legend.
 fn entries(classes: &Classes) -> Vec<Entry> {
-    let entry = |(name, color): (&str, RGBColor)| Entry { key: Key::Box, color, text: name.to_owned() };
+    let entry = |(name, color): (&str, _)| Entry { key: Key::Box, color, text: name.to_owned() };
     let mut entries: Vec<Entry> = classes.names().map(entry).collect();
     entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
     entries.push(Entry { key: Key::Line { dashed: true }, color: PEAK, text: "peak step, load".to_owned() });
@@ -69,8 +63,9 @@ fn entries(classes: &Classes) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::palette::category;
+    use crate::figures::palette::{category, on_light, shade};
     use planlab_dsa::{Buffer, Bytes, Label, LiveRange, Offset, Plan};
+    use plotters::style::RGBColor;
 
     fn sample() -> (Instance, Labels) {
         let buffer =
@@ -102,8 +97,9 @@ mod tests {
         let raster = raster(&instance, &labels, &plan, &MapOptions::default());
         assert_eq!(pixel(&raster, 0.25, 0.25), FREE);
         assert_eq!(pixel(&raster, 0.75, 0.75), FREE);
-        assert_eq!(pixel(&raster, 0.25, 0.75), category(None, 0));
-        assert_eq!(pixel(&raster, 0.75, 0.25), shade(category(Some("gradient"), 1), 0.18));
+        assert_eq!(pixel(&raster, 0.25, 0.75), on_light(category(None, 0)));
+        let gradient = on_light(category(Some("gradient"), 1));
+        assert_eq!(pixel(&raster, 0.75, 0.25), shade(gradient, -0.1));
     }
 
     #[test]

@@ -4,10 +4,7 @@
 use plotters::style::RGBColor;
 use serde_json::{Value as Json, json};
 
-use crate::figures::palette::{category, hex, readable};
-
-/// WCAG 1.4.11.
-const LEAST: f64 = 3.0;
+use crate::figures::palette::{CLASSES, FREE, GRAPHIC, HOLE, PAPER, TEXT, category, hex, readable};
 
 /// What lies behind buffers.
 struct Theme {
@@ -23,12 +20,12 @@ struct Theme {
 }
 
 const LIGHT: Theme = Theme {
-    free: RGBColor(0xee, 0xf1, 0xf4),
-    hole: RGBColor(0xfb, 0xe7, 0xc8),
+    free: FREE,
+    hole: HOLE,
     hatch: RGBColor(0xe8, 0xc0, 0x86),
-    outside: RGBColor(0xff, 0xff, 0xff),
-    ink: RGBColor(0x22, 0x26, 0x2b),
-    paper: RGBColor(0xff, 0xff, 0xff),
+    outside: PAPER,
+    ink: TEXT,
+    paper: PAPER,
     height: RGBColor(0xb3, 0x26, 0x1e),
 };
 
@@ -42,24 +39,14 @@ const DARK: Theme = Theme {
     height: RGBColor(0xff, 0x8a, 0x80),
 };
 
-/// From small to large, or from short to long; readable without red-green vision.
-const SCALE: [RGBColor; 7] = [
-    RGBColor(0xa0, 0xda, 0x39),
-    RGBColor(0x4a, 0xc1, 0x6d),
-    RGBColor(0x1f, 0xa1, 0x87),
-    RGBColor(0x27, 0x7f, 0x8e),
-    RGBColor(0x36, 0x5c, 0x8d),
-    RGBColor(0x46, 0x32, 0x7e),
-    RGBColor(0x44, 0x01, 0x54),
-];
-
 /// The colours of both themes; one a category.
 pub(super) fn json(categories: &[&str]) -> Json {
-    json!({ "light": LIGHT.json(categories), "dark": DARK.json(categories) })
+    let [light, dark] = [CLASSES.map(|(light, _)| light), CLASSES.map(|(_, dark)| dark)];
+    json!({ "light": LIGHT.json(categories, light), "dark": DARK.json(categories, dark) })
 }
 
 impl Theme {
-    fn json(&self, categories: &[&str]) -> Json {
+    fn json(&self, categories: &[&str], scale: [RGBColor; CLASSES.len()]) -> Json {
         json!({
             "free": hex(self.free),
             "hole": hex(self.hole),
@@ -70,7 +57,7 @@ impl Theme {
             "height": hex(self.height),
             "none": hex(self.readable(category(None, 0))),
             "categories": self.categories(categories).map(hex).collect::<Vec<String>>(),
-            "scale": SCALE.map(|color| hex(self.readable(color))),
+            "scale": scale.map(hex),
         })
     }
 
@@ -79,7 +66,7 @@ impl Theme {
     }
 
     fn readable(&self, color: RGBColor) -> RGBColor {
-        readable(color, &[self.free, self.hole, self.outside], LEAST)
+        readable(color, &[self.free, self.hole, self.outside], GRAPHIC)
     }
 }
 
@@ -93,16 +80,16 @@ mod tests {
         let names: Vec<String> = (0..40).map(|number| format!("kind {number}")).collect();
         let names: Vec<&str> =
             names.iter().map(String::as_str).chain(["activation", "gradient", "input"]).collect();
-        for theme in [LIGHT, DARK] {
-            let scale = SCALE.map(|color| theme.readable(color));
+        let scales = [CLASSES.map(|(light, _)| light), CLASSES.map(|(_, dark)| dark)];
+        for (theme, scale) in [LIGHT, DARK].into_iter().zip(scales) {
             for color in theme.categories(&names).chain(scale) {
                 for behind in [theme.free, theme.hole, theme.outside] {
-                    assert!(contrast(color, behind) >= LEAST, "{} on {}", hex(color), hex(behind));
+                    assert!(contrast(color, behind) >= GRAPHIC, "{} on {}", hex(color), hex(behind));
                 }
             }
             assert!(contrast(theme.ink, theme.paper) >= 7.0);
             assert!(
-                contrast(theme.height, theme.free) >= LEAST && contrast(theme.height, theme.paper) >= 4.5
+                contrast(theme.height, theme.free) >= GRAPHIC && contrast(theme.height, theme.paper) >= 4.5
             );
         }
     }
