@@ -17,6 +17,11 @@
 //! assert_eq!((status, result.height), (planlab_status::PLANLAB_OPTIMAL, 96));
 //! ```
 
+/// The Rust program of the book's page for other programs.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embed.md")]
+struct Page;
+
 mod border;
 mod question;
 mod status;

@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of the README."""
+"""The examples of the docstrings and of the book."""
 
 import doctest
 import pathlib
@@ -9,7 +9,7 @@ import planlab
 from planlab import _planning, _traces
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+EMBED = ROOT / "docs/embed.md"
 GUIDE = ROOT / "docs/python.md"
 
 
@@ -29,10 +29,10 @@ class Examples(unittest.TestCase):
     def blocks(self, path):
         return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
-    def test_the_example_of_the_readme_is_true(self):
-        blocks = [block for block in self.blocks(README) if "planlab.plan(" in block]
+    def test_the_example_of_the_page_for_programs_is_true(self):
+        blocks = [block for block in self.blocks(EMBED) if "planlab.plan(" in block]
         self.assertEqual(len(blocks), 1)
-        self.assert_true("README", blocks[0])
+        self.assert_true("embed", blocks[0])
 
     def test_the_examples_of_the_guide_are_true(self):
         blocks = [block for block in self.blocks(GUIDE) if block.startswith(">>>")]

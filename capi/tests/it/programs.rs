@@ -186,9 +186,10 @@ fn random_callers_under_the_address_sanitizer() {
 }
 
 #[test]
-fn the_snippet_of_the_readme_runs() {
-    let readme = std::fs::read_to_string(format!("{ROOT}/../README.md")).expect("a README");
-    let snippet = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a snippet");
+fn the_program_of_the_book_runs() {
+    let page = std::fs::read_to_string(format!("{ROOT}/../docs/embed.md")).expect("a page");
+    let snippet =
+        page.split("```c plan.c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a snippet");
     let folder = tempfile::tempdir().expect("writable");
     let source = folder.path().join("snippet.c");
     std::fs::write(&source, snippet).expect("writable");

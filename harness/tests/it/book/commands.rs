@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -93,6 +94,7 @@ pub(super) fn failures(page: &Page, lists: &Lists) -> Vec<String> {
         fs::create_dir_all(target.parent().expect("in the folder")).expect("writable");
         fs::copy(lists.root.join(source), target).expect("it can be copied");
     }
+    link_libraries(folder.path(), &lists.root);
     let mut failures = Vec::new();
     let mut printed = None;
     for block in page.blocks() {
@@ -114,6 +116,15 @@ pub(super) fn failures(page: &Page, lists: &Lists) -> Vec<String> {
         }
     }
     failures
+}
+
+/// Puts the header and the libraries for C where a clone has them after `just build`. Cargo builds the libraries for tests
+/// into the folder of the tests.
+fn link_libraries(folder: &Path, root: &Path) {
+    let tests = std::env::current_exe().expect("a test has a file");
+    symlink(root.join("capi"), folder.join("capi")).expect("writable");
+    fs::create_dir(folder.join("target")).expect("writable");
+    symlink(tests.parent().expect("in a folder"), folder.join("target/release")).expect("writable");
 }
 
 /// Runs the lines of a block; returns what they print, without stderr. `None` if no line is run.
