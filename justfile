@@ -125,7 +125,7 @@ report RESULTS=store OUT=pages:
     {{planlab}} report {{RESULTS}} -o {{OUT}}
     @echo "open {{OUT}}/index.html"
 
-# run all tests, the rest too where one fails
+# run all tests, even if one fails
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
@@ -181,7 +181,7 @@ asan TARGET="x86_64-unknown-linux-gnu":
        cargo +nightly test --target {{TARGET}} --package planlab-capi --test it -- hostile:: same_as_rust:: concurrent::; \
      else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
-# write the golden heights anew; say why in CHANGELOG.md under "Affects results"
+# write the golden heights again; say why in CHANGELOG.md under "Affects results"
 bless:
     PLANLAB_BLESS=1 cargo test --package planlab --test it golden::
     @git --no-pager diff --stat -- harness/tests/golden

@@ -50,7 +50,7 @@ pub enum ColumnError {
         expected: usize,
     },
     /// A buffer that is never live.
-    #[error("buffer {buffer}: live at steps [{lower}, {upper}), which are none: lower must be below upper")]
+    #[error("buffer {buffer}: live at steps [{lower}, {upper}), so never: lower must be below upper")]
     Empty {
         /// The buffer.
         buffer: BufferId,
@@ -74,7 +74,7 @@ pub enum ColumnError {
         pin: i64,
     },
     /// Steps that have to be ranked, and more different ones than 32 bits can count.
-    #[error("{count} different steps are more than an instance can tell apart (4294967296)")]
+    #[error("{count} different steps are more than an instance can have (4294967296)")]
     TooManySteps {
         /// How many there are.
         count: usize,
@@ -250,7 +250,7 @@ mod tests {
             (Columns { pin: Some(&[]), ..fine }, "`pin` has 0 entries, but `lower` has 2", None),
             (
                 columns(&[0, 3], &[2, 3], &[4, 4]),
-                "buffer 1: live at steps [3, 3), which are none: lower must be below upper",
+                "buffer 1: live at steps [3, 3), so never: lower must be below upper",
                 Some(1),
             ),
             (

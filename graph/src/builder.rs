@@ -71,7 +71,7 @@ impl GraphBuilder {
     /// The first rule that is broken.
     pub fn build(self) -> Result<Graph, GraphError> {
         let graph = self.parts()?;
-        // Dependencies are computed anew where they are needed; this call only counts them.
+        // Dependencies are computed again where they are needed; this call only counts them.
         pairs(&graph)?;
         graph.order().into_iter().try_for_each(|op| check_reads(&graph, op))?;
         Ok(graph)

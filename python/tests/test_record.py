@@ -250,7 +250,7 @@ class Programs(unittest.TestCase):
         _jax.os.environ.pop("XLA_FLAGS", None)
 
     def compile(self, number, function="jit_step"):
-        """What XLA does, as far as it matters."""
+        """Dumps what XLA dumps, as far as it matters."""
         flags = dict(flag.partition("=")[::2] for flag in _jax.os.environ["XLA_FLAGS"].split())
         folder = pathlib.Path(flags["--xla_dump_to"])
         self.assertIn("--xla_dump_hlo_as_proto", flags)

@@ -8,7 +8,7 @@ pub(crate) fn pointer<T>(address: u64) -> *mut T {
 }
 
 /// A size or an address of this process as a word.
-#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits wherever this is of use")]
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits on every supported machine")]
 pub(crate) const fn word(value: u64) -> usize {
     value as usize
 }

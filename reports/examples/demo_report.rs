@@ -31,7 +31,7 @@ fn main() -> Result<(), Failure> {
     let written = Report::from_store(&store, options)?.write(&out)?;
     let seconds = start.elapsed().as_secs_f64();
     // The example is a program, so it may print.
-    #[expect(clippy::print_stderr, reason = "tells where the report is")]
+    #[expect(clippy::print_stderr, reason = "says where the report is")]
     {
         eprintln!("{} pages, {} files in {out} after {seconds:.2} s", written.pages, written.files);
     }

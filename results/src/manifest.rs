@@ -92,7 +92,7 @@ impl Manifest {
         let Some(bytes) = files::read_if_there(&path)? else { return Ok(None) };
         let bad = |error: serde_json::Error| StoreError::BadFile {
             path: path.clone(),
-            reason: format!("not a manifest of shards: {error}; `planlab audit --repair` makes it anew"),
+            reason: format!("not a manifest of shards: {error}; `planlab audit --repair` makes it again"),
         };
         // Check the version first: newer manifests may have other fields.
         let Versioned { version } = serde_json::from_slice(&bytes).map_err(bad)?;

@@ -220,7 +220,7 @@ def chosen(arguments, places: Places) -> list:
     """The requested cells, without those of frameworks that are not installed."""
     missing = sorted(name for name, version in places.versions.items() if not version)
     for name in missing:
-        say(f"{name} is not installed (scripts/setup-frameworks installs it where it can): its cells are left out")
+        say(f"{name} is not installed (scripts/setup-frameworks installs it if it can): its cells are left out")
     fits = lambda value, globs: not globs or any(fnmatch.fnmatchcase(value, glob) for glob in globs)
     every = cells.quick_cells() if arguments.quick else cells.all_cells()
     every = [cell for cell in every if fits(cell.stage, arguments.stage) and fits(cell.net, arguments.net)]

@@ -82,7 +82,7 @@ impl Catalog {
         Self { corpus, external, notices, files: Vec::new(), limits: InputLimits::default() }
     }
 
-    /// Adds files of the caller's own, each under its key. A file that is there already is added once.
+    /// Adds files of the caller's own, each under its key. A file that was added before is not added again.
     #[must_use]
     pub fn with_files(mut self, files: impl IntoIterator<Item = FileWorkload>) -> Self {
         for file in files {

@@ -244,7 +244,7 @@ impl<'t> Process<'t> {
     ///
     /// # Errors
     ///
-    /// [`ProcessError`] if the warm-up leaves other gradients than the window has at its begin, or if the trace frees a
+    /// [`ProcessError`] if the warm-up leaves other gradients than the window has at its beginning, or if the trace frees a
     /// buffer that no rule makes.
     pub fn trace(&self) -> Result<Trace, ProcessError> {
         let mut script = Script::new(self.trace);

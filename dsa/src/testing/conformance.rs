@@ -78,7 +78,7 @@ fn check_descriptor(descriptor: &Descriptor) {
         assert!(!text.trim().is_empty(), "{key}: its descriptor has no {field}");
     }
     if let Guarantee::Ratio(ratio) = descriptor.guarantee {
-        assert!(ratio.is_finite() && ratio >= 1.0, "{key}: a guarantee of {ratio} times the load is none");
+        assert!(ratio.is_finite() && ratio >= 1.0, "{key}: no planner can guarantee {ratio} times the load");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps plans in a folder for later runs (`plan --cache`).
 //!
 //! There is one file for each key, written whole or not at all. A plan from a file is verified like any other, and made
-//! anew if it is damaged or false.
+//! again if it is damaged or false.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ use planlab_results::table::{Table, Value as Shown};
 /// What can be named.
 struct Entry {
     key: String,
-    /// The heading that it stands under; may be empty.
+    /// The heading above it; may be empty.
     family: &'static str,
     /// The other cells of its line in a table.
     line: Vec<String>,

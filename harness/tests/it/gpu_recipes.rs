@@ -349,7 +349,7 @@ fn a_folder_is_packed_and_not_too_large() {
     }
     let readme = fs::read_to_string(folder.path().join("pack/README.md")).expect("a page");
     assert!(readme.contains("glibc 2.34 or later"), "{readme}");
-    assert_eq!(pack("pack").0, Some(0), "what was packed is packed anew");
+    assert_eq!(pack("pack").0, Some(0), "what was packed is packed again");
     fs::create_dir(folder.path().join("mine")).expect("a folder");
     fs::write(folder.path().join("mine/thesis.tex"), "\\\\end").expect("writes");
     let (code, says) = pack("mine");

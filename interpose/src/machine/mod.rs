@@ -132,7 +132,7 @@ pub struct Machine {
     refused: Vec<Round>,
     /// Page faults when a period became likely.
     faults_when_likely: u64,
-    /// How often in a row blocks were in use at the begin of a round.
+    /// How often in a row blocks were in use at the beginning of a round.
     late: u32,
     /// Whether the real allocator probably holds memory of unplanned rounds.
     is_warm: bool,

@@ -149,9 +149,9 @@ mod tests {
         looks(&mut pace, &mut clock, 1, 5_000_000);
         assert!(looks(&mut pace, &mut clock, 500, 100).iter().all(|look| *look == Look::Away));
         let slow = looks(&mut pace, &mut clock, 1000, 10_000);
-        let anew = slow.iter().position(|look| *look == Look::Anew).expect("it wakes");
-        assert!(anew <= 3 * STRIDE as usize, "{anew}");
-        assert!(slow[anew + 1..].iter().all(|look| *look == Look::Watch));
+        let again = slow.iter().position(|look| *look == Look::Anew).expect("it wakes");
+        assert!(again <= 3 * STRIDE as usize, "{again}");
+        assert!(slow[again + 1..].iter().all(|look| *look == Look::Watch));
     }
 
     #[test]

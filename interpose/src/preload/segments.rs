@@ -99,7 +99,7 @@ pub(super) fn before(freed: u64) -> u64 {
 }
 
 /// An address as a word of this machine.
-#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits wherever this is of use")]
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits on every supported machine")]
 pub(super) const fn word(address: u64) -> usize {
     address as usize
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   turn:  check (not timed)  ->  new contender  ->  warm-up  ->  timed propagations  ->  sums checked, all given back
-//!   round: one turn of each contender, in an order that is drawn anew
+//!   round: one turn of each contender, in an order that is drawn again
 //! ```
 //!
 //! *Check.* A separate instance of the contender plays each propagation three times. The device verifies every

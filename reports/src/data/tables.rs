@@ -209,7 +209,7 @@ pub(crate) fn pairs(model: &Model) -> Option<Table> {
     let mut table = Table::named(
         "pairs",
         format!(
-            "Every planner against {name} on the workloads where both have a plan. Ratio: geometric mean of \
+            "Every planner against {name} on the workloads for which both have a plan. Ratio: geometric mean of \
              the heights' ratios, with its 95 % bootstrap interval over workloads; above 1 is worse than \
              {name}. p: Wilcoxon signed-rank test of the log ratios, adjusted by Holm."
         ),

@@ -163,7 +163,7 @@ fn mean(text: Text, mean: Mean) -> Text {
         0 => text.strong(format!("{value:.3}")).plain(over),
         missing => text
             .strong(format!("at least {value:.3}"))
-            .plain(format!("{over}, {missing} of which ours does not (counted at its limit)")),
+            .plain(format!("{over}, but ours fails on {missing} of them (counted at its limit)")),
     }
 }
 

@@ -63,7 +63,7 @@ impl Measure {
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = vec![Piece::note(
         "What a request and its free cost, by two measures. Whole propagations: CPU time over the number of requests, \
-         including the loop over them and the work on the memory; the time of the empty loop in the same run stands \
+         including the loop over them and the work on the memory; the time of the empty loop in the same run is \
          beside it. Calls alone: the times of requests and of frees, timed in batches. Each chart has one measure and one \
          machine.",
     )];
@@ -289,7 +289,7 @@ fn speed_up(site: &Site<'_>) -> Option<String> {
     let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", nanoseconds(real(time))));
     Some(format!(
         "The profile-guided paper (arXiv:1804.10001) gives {} for the speed of {} on a GPU by the plan over that with \
-         the pool. No GPU's time stands beside it here: of a propagation, CuPy's real pool took {pool} on the CPU{}. \
+         the pool. There is no time of a GPU here: of a propagation, CuPy's real pool took {pool} on the CPU{}. \
          That is what the scan takes, not what a GPU waits for.",
         figure.published,
         scan.workload,

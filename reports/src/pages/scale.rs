@@ -168,7 +168,7 @@ fn fits(curves: &[Curve]) -> Table {
         "scale-fits",
         "Exponents: the slope of the least-squares line through the logarithms of size and figure, with its 95 % \
          interval; from three points or fewer the interval is noise. Time: over all sizes with an answer from runs that no \
-         time limit cut. Memory: the peak resident memory of the process, less the least that a process of any planner had \
+         time limit cut. Memory: the peak resident memory of the process. From it the least is taken that a process of any planner had \
          on the family's smallest size (about the program's own, which does not grow), over sizes of 10 000 buffers and \
          more. Sizes without an answer, and sizes that the limit cut, are no points of the time: the exponent of a planner \
          that ran out of time covers the smaller sizes alone.",

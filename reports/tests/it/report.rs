@@ -1,4 +1,4 @@
-//! A report is one folder that opens from disk, the same whenever it is made again.
+//! A report is one folder that opens from disk, the same if it is made again.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -45,7 +45,7 @@ pub const COLUMNS: &[ColumnDoc] = &[
         "timing: ran alone; quality: may have run beside other cells, so its times are not ranked",
     ),
     row("status", "text", "optimal, feasible, infeasible, unknown, unsupported, timeout, ..."),
-    row("is_answer", "true/false", "Whether there is a plan, or a proof that there is none"),
+    row("is_answer", "true/false", "Whether there is a plan, or a proof that no plan exists"),
     row("is_failure", "true/false", "Whether the planner crashed, was killed, or gave a false answer"),
     row("buffers", "count", "Buffers of the instance"),
     row("height", "bytes", "Height of the best verified plan"),

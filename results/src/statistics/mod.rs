@@ -21,7 +21,7 @@ pub(crate) const fn count(number: usize) -> f64 {
     number as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds of which ratios are taken")]
+#[expect(clippy::cast_precision_loss, reason = "for ratios of bytes and nanoseconds")]
 pub(crate) const fn real(number: u64) -> f64 {
     number as f64
 }

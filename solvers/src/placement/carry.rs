@@ -52,7 +52,7 @@ pub enum CarryError {
         buffer: BufferId,
     },
     /// First fit in the order of the plan exceeds a capacity, or the pins admit no plan.
-    #[error("the order of the plan gives none for these sizes ({})", end.name())]
+    #[error("the order of the plan gives no plan for these sizes ({})", end.name())]
     NoPlan {
         /// The end of the attempt.
         end: Stop,

@@ -127,7 +127,7 @@ impl<'f> Draft<'f> {
                 self.metadata.push((ALIGNMENT_KEY.to_owned(), value.to_owned()));
             }
             Some(UNIT_KEY) if directive::nanoseconds(value).is_none() => {
-                return Err(format!("the step unit `{}` is none of ns, us, ms, s", excerpt(value)));
+                return Err(format!("the step unit `{}` is not one of ns, us, ms, s", excerpt(value)));
             }
             Some(known) => {
                 self.say_once(known, line)?;
@@ -141,7 +141,7 @@ impl<'f> Draft<'f> {
         Ok(())
     }
 
-    /// Refuses a directive that is there already: which of the two counts would be anybody's guess.
+    /// Refuses a directive that was given before: which of the two counts would be anybody's guess.
     fn say_once(&mut self, key: &'static str, line: u64) -> Result<(), String> {
         match self.said.iter().find(|(known, _)| *known == key) {
             Some((_, first)) => Err(format!("`# {key}` is there twice, in lines {first} and {line}")),
@@ -383,7 +383,7 @@ impl<'f> Draft<'f> {
     }
 }
 
-/// How an id stands in a list of ids, which spaces separate.
+/// Writes an id for a list of ids, which spaces separate.
 pub(super) fn escape(id: &str) -> String {
     if !id.contains(|letter: char| letter == '%' || letter.is_ascii_whitespace()) {
         return id.to_owned();
@@ -401,7 +401,7 @@ pub(super) fn escape(id: &str) -> String {
     escaped
 }
 
-/// The id that stands in a list of ids.
+/// The id of an entry in a list of ids.
 pub(super) fn unescape(id: &str) -> String {
     let mut plain = String::with_capacity(id.len());
     let mut parts = id.split('%');

@@ -166,11 +166,11 @@ fn metadata(header: &Header, line: &str, comment: &str) -> Result<(), String> {
     let shown = excerpt(line.trim_ascii());
     Err(match has_key {
         true => format!(
-            "`{shown}` may be a row or metadata: an id that begins with `#` stands in quotes ({quoted}), metadata \
-             with so many commas above the header"
+            "`{shown}` may be a row or metadata: put an id that begins with `#` in quotes ({quoted}), and metadata \
+             with this many commas above the header"
         ),
         false => format!(
-            "`{shown}` is not `# key: value`: an id that begins with `#` stands in quotes ({quoted}), other comments \
+            "`{shown}` is not `# key: value`: put an id that begins with `#` in quotes ({quoted}), and other comments \
              above the header"
         ),
     })

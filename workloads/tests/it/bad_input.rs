@@ -226,8 +226,8 @@ fn a_row_is_never_taken_for_a_comment() {
         refused(
             rows(&format!("a,0,3,4096\n{line}\n")),
             &format!(
-                "t.csv:3: `{line}` is not `# key: value`: an id that begins with `#` stands in quotes \
-                 (`{quoted}`), other comments above the header"
+                "t.csv:3: `{line}` is not `# key: value`: put an id that begins with `#` in quotes \
+                 (`{quoted}`), and other comments above the header"
             ),
         );
     };
@@ -237,8 +237,8 @@ fn a_row_is_never_taken_for_a_comment() {
     lost("# one, and one in between", "\"# one\", and one in between");
     refused(
         rows("#1: x,0,3,4\n"),
-        "t.csv:2: `#1: x,0,3,4` may be a row or metadata: an id that begins with `#` stands in quotes \
-         (`\"#1: x\",0,3,4`), metadata with so many commas above the header",
+        "t.csv:2: `#1: x,0,3,4` may be a row or metadata: put an id that begins with `#` in quotes \
+         (`\"#1: x\",0,3,4`), and metadata with this many commas above the header",
     );
     let error = read("step,event,id,size\n0,alloc,a,4\n#1,free,a,4\n").expect_err("a step");
     assert_eq!(error.line(), 3);
@@ -487,7 +487,7 @@ fn steps_are_times_where_the_file_says_so() {
     assert_eq!([of(""), of("# rank-steps: yes\n")], [Ok(None), Ok(None)]);
     let units = ["ns", "us", "ms", "s"].map(|unit| of(&format!("# Step-Unit: {unit}\n")));
     assert_eq!(units, [1, 1000, 1_000_000, 1_000_000_000].map(|nanoseconds| Ok(Some(nanoseconds))));
-    refused("# step-unit: ops\n", "t.csv:1: the step unit `ops` is none of ns, us, ms, s");
+    refused("# step-unit: ops\n", "t.csv:1: the step unit `ops` is not one of ns, us, ms, s");
 }
 
 #[test]

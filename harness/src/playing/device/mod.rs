@@ -51,7 +51,7 @@ pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
 /// Fails at once if the device is missing or cannot do what is asked.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     if !args.work.is_for_device() {
-        return Err(Failure::usage("on a device, --work is none, kernels or operations"));
+        return Err(Failure::usage("on a device, --work may be `none`, `kernels` or `operations`"));
     }
     if args.threads != [1] {
         return Err(Failure::usage("a replay on a device has one thread"));

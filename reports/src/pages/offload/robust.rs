@@ -22,7 +22,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("If operations take other times")];
     pieces.push(Piece::note(
         "Each schedule keeps its order and runs again with other times: the time of every operation and every \
-         copy changes by a random percentage up to the given one, drawn uniformly and anew for each draw; all \
+         copy changes by a random percentage up to the given one, drawn uniformly and again for each draw; all \
          schedulers have the same draws. Slowdown: against the planned time. Compute alone is what the same \
          draws do to an iteration in which nothing waits; no schedule avoids that part.",
     ));

@@ -9,7 +9,7 @@ use super::pack::pack;
 use super::scene::{CallStacks, Panel, Scene};
 use crate::figures::layout::Rectangle;
 
-/// The data as text that may stand in a page.
+/// The data as text for a page.
 pub(super) fn text(scene: &Scene<'_>) -> String {
     let load = scene.instance.load();
     let mut categories = Words::default();

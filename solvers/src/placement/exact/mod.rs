@@ -37,7 +37,7 @@
 //!
 //! From MiniMalloc: a refuted sibling leaves a *raised* lowest offset behind, not only a place in an order, and
 //! everything that has to rest on it rises too. A section is checked against every offset, not its floor alone. Refuted
-//! states are kept. Restarts blur the orders, and ranks are computed anew when the problem splits. A capacity is only
+//! states are kept. Restarts blur the orders, and ranks are computed again when the problem splits. A capacity is only
 //! one of many that a minimisation tries.
 
 mod certificate;

@@ -36,7 +36,7 @@ pub struct Pruning {
     pub twins: bool,
     /// Sections that no unplaced item links are searched one after the other.
     pub parts: bool,
-    /// A part that splits off is ranked anew.
+    /// A part that splits off is ranked again.
     pub ranks: bool,
     /// States that failed are not searched again.
     pub memo: bool,

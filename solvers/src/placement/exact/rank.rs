@@ -1,7 +1,7 @@
 //! The order in which the search prefers items of equal offset.
 //!
 //! A ranking compares by three measures, one after the other. The load counts unplaced buffers only. A part that splits
-//! off is ranked anew, which gains a factor of ten or more. Every restart but the first few blurs the measures by a
+//! off is ranked again, which gains a factor of ten or more. Every restart but the first few blurs the measures by a
 //! random factor for each item.
 
 use super::problem::{Item, Problem};

@@ -16,7 +16,7 @@
 //! - *floating*: a skipped item rises with the neighbours that it has to lie above;
 //! - *twins*: identical items lie in the order of their ids;
 //! - *parts*: if no unplaced item crosses from one section to the next, the two sides are searched one after the other,
-//!   and ranked anew (*ranks*);
+//!   and ranked again (*ranks*);
 //! - *memo*: states that failed before are not searched again;
 //! - *peel*: items that have a place whatever the others do are left out (see the module `peel`).
 

@@ -190,7 +190,7 @@ mod tests {
         let items: Vec<_> =
             Mark::of_stages(stages).into_iter().map(|mark| Item { bytes: Bytes::new(4), mark }).collect();
         // Place 0 ends a block of 4, and 2 and 3 follow it. 4 ends the 16 bytes since, and 5 follows it. 6 belongs to a
-        // stage again, and decides anew: 8 bytes end. 7 and 8 decide for themselves.
+        // stage again, and decides again: 8 bytes end. 7 and 8 decide for themselves.
         let found = cut(&items, 3.0, false);
         assert_eq!(found.kept, [0, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!((found.blocks, found.checkpoints, found.rest), (vec![4, 16, 8, 4, 4], 32, 0));

@@ -7,7 +7,7 @@
 //!
 //! A log has many graphs and does not say where one ends. Three events begin the next: memory that is live is given out
 //! again; the first tensor of the graph comes again at the start of the memory; ggml reports that it makes its buffer
-//! anew. Nor does the log say to which of several backends an address belongs; such a log is refused.
+//! again. Nor does the log say to which of several backends an address belongs; such a log is refused.
 //!
 //! # References
 //!
@@ -99,7 +99,7 @@ enum Said<'l> {
         parent_for_node: &'l str,
     },
     Exec,
-    /// The buffer is made anew.
+    /// The buffer is made again.
     Anew,
 }
 
@@ -144,8 +144,8 @@ fn said(line: &str) -> Result<Option<Said<'_>>, String> {
             return Ok(Some(Said::Reuse { parent_for_node: rest }));
         }
     }
-    let anew = line.contains("ggml_gallocr_") && line.contains("reallocating ");
-    Ok(anew.then_some(Said::Anew))
+    let again = line.contains("ggml_gallocr_") && line.contains("reallocating ");
+    Ok(again.then_some(Said::Anew))
 }
 
 /// A buffer of a graph.

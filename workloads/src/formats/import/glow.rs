@@ -109,7 +109,7 @@ impl Net {
             }
             other => {
                 let words = "MODEL, ALIGN, ALLOC, FREE, MEM, EFF";
-                return Err(format!("`{}` is none of {words}", excerpt(other)));
+                return Err(format!("`{}` is not one of {words}", excerpt(other)));
             }
         }
         Ok(())
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(error("MODEL a\nALIGN 0\nALLOC 1 1\n"), "nets.txt:2: the alignment is 0");
         assert_eq!(
             error("MODEL a\nMOVE 1\n"),
-            "nets.txt:2: `MOVE` is none of MODEL, ALIGN, ALLOC, FREE, MEM, EFF"
+            "nets.txt:2: `MOVE` is not one of MODEL, ALIGN, ALLOC, FREE, MEM, EFF"
         );
         assert!(error("MODEL a\n").contains("there is no buffer in it"));
     }

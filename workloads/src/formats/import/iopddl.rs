@@ -3,7 +3,7 @@
 //!
 //! # References
 //!
-//! 1. Google, `iopddl/iopddl.h` and `iopddl.cc`: intervals are half-open, usages stand beside costs.
+//! 1. Google, `iopddl/iopddl.h` and `iopddl.cc`: intervals are half-open, usages are listed beside costs.
 
 use serde::Deserialize;
 

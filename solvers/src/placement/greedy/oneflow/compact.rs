@@ -105,7 +105,7 @@ impl<'i> Pools<'i> {
             if end == self.tops[arena] {
                 self.tops[arena] += bytes;
             } else {
-                let bytes = self.rounded(bytes).expect("chosen where it can be rounded");
+                let bytes = self.rounded(bytes).expect("chosen only if it can be rounded");
                 work += self.lifted.lift(arena, end, bytes);
                 self.tops[arena] += bytes;
             }

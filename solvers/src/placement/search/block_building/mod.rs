@@ -10,7 +10,7 @@
 //! before. If fewer are left than ever, an exact search (or first fit) places them. First fit in the order of the
 //! resulting offsets gives the plan, so that every state leads to a valid one.
 //!
-//! Where that no longer helps, an *attempt* takes a larger region apart as a whole and builds it anew, and goes back if it
+//! Where that no longer helps, an *attempt* takes a larger region apart as a whole and builds it again, and goes back if it
 //! ends with more blocks. After many attempts in vain the search starts over. The capacity is the bound, in every
 //! third course one between it and the best height.
 //!

@@ -42,7 +42,7 @@ const ORDERS: [Order; 3] = [Order::Size, Order::Area, Order::Width];
 /// Plans may take this part of the work.
 const PLANNING: u64 = 4;
 
-/// A region, columns `[start, end)`, that is being built anew.
+/// A region, columns `[start, end)`, that is being built again.
 #[derive(Clone, Debug)]
 struct Attempt {
     saved: Forest,
@@ -194,7 +194,7 @@ impl BlockSearch {
         chosen
     }
 
-    /// Begins to build a region anew.
+    /// Begins to build a region again.
     fn attempt(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let saved = self.forest.clone();
         self.work += self.buffers.len() as u64;

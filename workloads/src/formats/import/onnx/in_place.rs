@@ -80,7 +80,7 @@ const BINARY: [&str; 23] = [
     "Xor",
 ];
 
-/// The places of the inputs that a node's output may take, where both have as many elements of one size.
+/// The places of the inputs that a node's output may take, if both have as many elements of one size.
 pub(super) fn inputs(node: &Node) -> std::ops::Range<usize> {
     let op = node.op_type.as_str();
     let has_one_output = node.outputs.iter().filter(|name| !name.is_empty()).count() == 1;

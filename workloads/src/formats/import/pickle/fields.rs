@@ -17,7 +17,7 @@ pub(in super::super) struct Record<const N: usize> {
 #[derive(Debug)]
 pub(in super::super) struct Fields<const N: usize> {
     keys: [Value; N],
-    /// Where each key stands in a shape.
+    /// The place of each key in a shape.
     places: FxHashMap<u32, [Option<u32>; N]>,
 }
 

@@ -42,7 +42,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let read = Top(&mut events).deserialize(&mut json).and_then(|()| json.end());
     read.map_err(|error| {
         let text = error.to_string();
-        // The place stands in front.
+        // The place comes first.
         let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
         // It repeats what it did not expect, however long that is.
         FormatError::new(&file, (error.line() as u64).max(1), clip(reason))
@@ -63,7 +63,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     Ok(imported)
 }
 
-/// An event as it stands in the file, as far as it matters.
+/// An event of the file: the fields that matter.
 #[derive(Deserialize)]
 struct RawEvent {
     #[serde(default)]

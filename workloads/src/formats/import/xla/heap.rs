@@ -67,7 +67,7 @@ pub(super) fn lives(
                 *live = false;
                 all[*place].end = at;
             }
-            other => return Err(bad(format!("its kind, {other}, is none of ALLOC, FREE, SHARE_WITH"))),
+            other => return Err(bad(format!("its kind, {other}, is not one of ALLOC, FREE, SHARE_WITH"))),
         }
     }
     stretch(&mut all, &known, last);
@@ -85,7 +85,7 @@ fn stretch(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64)
 
 fn size(id: i64, logical: &FxHashMap<i64, &LogicalBuffer>) -> Result<u64, String> {
     let Some(buffer) = logical.get(&id) else {
-        return Err(format!("buffer {id} is none of the logical buffers"));
+        return Err(format!("buffer {id} is not one of the logical buffers"));
     };
     u64::try_from(buffer.size).map_err(|_| format!("buffer {id} has {} bytes", buffer.size))
 }
@@ -141,8 +141,8 @@ mod tests {
                 "event 2 of the heap: buffer 1 is freed, but it is not live",
             ),
             (&[(SHARE_WITH, 2, 1)], "event 0 of the heap: buffer 2 shares with 1, which has no memory yet"),
-            (&[(ALLOC, 9, 0)], "event 0 of the heap: buffer 9 is none of the logical buffers"),
-            (&[(7, 1, 0)], "event 0 of the heap: its kind, 7, is none of ALLOC, FREE, SHARE_WITH"),
+            (&[(ALLOC, 9, 0)], "event 0 of the heap: buffer 9 is not one of the logical buffers"),
+            (&[(7, 1, 0)], "event 0 of the heap: its kind, 7, is not one of ALLOC, FREE, SHARE_WITH"),
         ];
         for (events, expected) in cases {
             assert_eq!(reason(events), expected);

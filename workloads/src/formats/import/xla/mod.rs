@@ -128,7 +128,7 @@ impl<'p> Dump<'p> {
         dropped: &mut Vec<Dropped>,
     ) -> Result<(Part, Option<usize>), FormatError> {
         let lives = heap::lives(trace, &self.logical).map_err(|reason| FormatError::new(file, 1, reason))?;
-        // The trace's own number of its allocation is from before XLA numbered them anew.
+        // The trace's own number of its allocation is from before XLA numbered them again.
         let allocation =
             lives.iter().find_map(|shared| self.places.get(&shared.members[0])).map(|place| place.0);
         let mut gather = Gather::new(file, options);
