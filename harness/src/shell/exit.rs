@@ -158,6 +158,7 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
         Some(AddError::NoManifest { path: at, .. }) => return Some(path(at)),
         Some(AddError::Manifest(error)) => return Some(format(error)),
         Some(AddError::Save(error)) => return Some(path(error.path())),
+        Some(AddError::Unlisted { path: at } | AddError::Lock { path: at, .. }) => return Some(path(at)),
         _ => {}
     }
     match (cause.downcast_ref::<WorkloadError>(), cause.downcast_ref::<SuiteError>()) {

@@ -1,6 +1,6 @@
 //! Adds a trace to the recorded workloads: its file, and its line in the manifest.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,20 @@ pub enum AddError {
         /// The key of the other workload.
         key: String,
     },
+    /// There is a file of this name, which no line of the manifest is about and which is not this trace.
+    #[error("{}: there is such a file already, and the manifest does not list it: move it elsewhere", path.display())]
+    Unlisted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder cannot be locked.
+    #[error("{}: cannot be locked: {source}", path.display())]
+    Lock {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// The trace has no buffers.
     #[error("the trace has no buffers")]
     Empty,
@@ -84,7 +98,8 @@ pub enum AddError {
 }
 
 /// Writes a trace below `folder`, compressed, and adds its line to the manifest there. Both are written, or neither is:
-/// a file without a line is what an interruption may leave, and the next call replaces it.
+/// a file without a line is what an interruption may leave, and the next call for the same trace adds the line. Calls for
+/// one folder wait for each other.
 ///
 /// # Errors
 ///
@@ -99,6 +114,7 @@ pub fn add(folder: &Path, trace: &Trace, origin: &Origin) -> Result<Recorded, Ad
     if trace.instance.is_empty() {
         return Err(AddError::Empty);
     }
+    let _lock = lock(folder)?;
     let (head, mut manifest) = read_manifest(&folder.join(MANIFEST))?;
     let entry = Recorded {
         key: origin.key.clone(),
@@ -113,15 +129,39 @@ pub fn add(folder: &Path, trace: &Trace, origin: &Origin) -> Result<Recorded, Ad
     manifest.workload.push(entry.clone());
     manifest.workload.sort_by(|a, b| a.key.cmp(&b.key));
     let path = folder.join(&entry.file);
-    let parent = path.parent().unwrap_or(folder);
-    create_folders(parent).map_err(|error| SaveError::new(parent, error))?;
-    save(&path, &bytes)?;
+    let is_new = put(folder, &path, &bytes)?;
     if let Err(error) = save(&folder.join(MANIFEST), manifest.render(&head).as_bytes()) {
-        // Without its line the file would be a stranger in the folder.
-        let _ = fs::remove_file(&path);
+        if is_new {
+            // Without its line the file would be a stranger in the folder.
+            let _ = fs::remove_file(&path);
+        }
         return Err(error.into());
     }
     Ok(entry)
+}
+
+/// Excludes other calls for the folder until the file is dropped. The manifest is replaced, so it cannot hold the lock.
+fn lock(folder: &Path) -> Result<File, AddError> {
+    let path = folder.join(MANIFEST);
+    if let Err(source) = fs::metadata(&path) {
+        return Err(AddError::NoManifest { path, source });
+    }
+    let locked = File::open(folder).and_then(|open| open.lock().map(|()| open));
+    locked.map_err(|source| AddError::Lock { path: folder.to_owned(), source })
+}
+
+/// Writes a file that is not listed; `false` if it is there already, byte by byte.
+fn put(folder: &Path, path: &Path, bytes: &[u8]) -> Result<bool, AddError> {
+    if fs::symlink_metadata(path).is_ok() {
+        return match fs::read(path) {
+            Ok(there) if there == bytes => Ok(false),
+            _ => Err(AddError::Unlisted { path: path.to_owned() }),
+        };
+    }
+    let parent = path.parent().unwrap_or(folder);
+    create_folders(parent).map_err(|error| SaveError::new(parent, error))?;
+    save(path, bytes)?;
+    Ok(true)
 }
 
 /// The file of a key: its route is the folder, the rest is the name.
@@ -276,6 +316,37 @@ mod tests {
         assert_eq!(meta("workload"), Some("mine/net/train/b8/x"));
         assert_eq!((meta("license"), meta("framework")), (Some("MIT"), Some("mine")));
         assert!(entry.provenance.ends_with("my \"net\" 1.0; licence: MIT"), "{}", entry.provenance);
+    }
+
+    #[test]
+    fn a_file_that_nobody_listed_is_neither_replaced_nor_removed() {
+        let folder = folder();
+        let path = folder.path().join("mine/net-train-b8.csv.zst");
+        fs::create_dir(folder.path().join("mine")).expect("writable");
+        fs::write(&path, "precious").expect("writable");
+        let error = add(folder.path(), &trace(TRACE), &origin("mine/net/train/b8")).expect_err("there");
+        assert!(error.to_string().ends_with("move it elsewhere"), "{error}");
+        assert_eq!(fs::read(&path).expect("there"), b"precious");
+        // What an interrupted call left of the same trace is taken.
+        fs::remove_file(&path).expect("ours");
+        let manifest = fs::read(folder.path().join(MANIFEST)).expect("there");
+        add(folder.path(), &trace(TRACE), &origin("mine/net/train/b8")).expect("new");
+        fs::write(folder.path().join(MANIFEST), manifest).expect("writable");
+        add(folder.path(), &trace(TRACE), &origin("mine/net/train/b8")).expect("the same bytes");
+    }
+
+    #[test]
+    fn lines_of_calls_at_the_same_time_are_all_there() {
+        const CALLS: usize = 8;
+        let folder = folder();
+        let call = |number: usize| {
+            let trace = trace(&TRACE.replace("4096", &(512 * (number + 20)).to_string()));
+            add(folder.path(), &trace, &origin(&format!("mine/net/train/b{number}"))).expect("new");
+        };
+        let call = &call;
+        std::thread::scope(|scope| (0..CALLS).for_each(|number| drop(scope.spawn(move || call(number)))));
+        let (_, manifest) = read_manifest(&folder.path().join(MANIFEST)).expect("valid");
+        assert_eq!(manifest.workload.len(), crate::recorded::manifest().workload.len() + CALLS);
     }
 
     #[test]
