@@ -4,6 +4,7 @@ pub(crate) mod asked;
 pub(crate) mod blocked;
 pub(crate) mod chosen;
 pub(crate) mod claims;
+pub(crate) mod clock;
 pub(crate) mod compare;
 pub(crate) mod findings;
 pub(crate) mod frameworks;

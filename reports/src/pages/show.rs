@@ -3,6 +3,7 @@
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
 use crate::ReportError;
+use crate::data::clock::Clock;
 use crate::data::own::OwnPlacement;
 use crate::figures::size_distribution_plot;
 use crate::format::{bytes, count, percent};
@@ -32,7 +33,7 @@ impl<'a> ShowPage<'a> {
         let scene =
             Scene { instance, labels, panels: Vec::new(), stacks: CallStacks::default(), bound: None };
         let (title, command) = (title.into(), command.into());
-        Self { scene, title, command, answer: None, facts: facts_of(instance) }
+        Self { scene, title, command, answer: None, facts: facts_of(instance, labels) }
     }
 
     /// Adds a plan under a name, below those before it.
@@ -112,13 +113,14 @@ impl<'a> ShowPage<'a> {
 pub(super) const CAPTION: &str = "Time across, address up; all placements on the same axes. Above them, the bytes in use at \
     each step. Where more than one buffer falls on a pixel, one of them is seen.";
 
-fn facts_of(instance: &Instance) -> Vec<(String, String)> {
+fn facts_of(instance: &Instance, labels: &Labels) -> Vec<(String, String)> {
     let load = instance.load();
+    let step = Clock::of(instance, labels).at(load.step);
     let facts = [
         ("buffers", count(instance.len() as u64)),
         ("steps", count(u64::from(instance.horizon().get()))),
         ("sum of sizes", exact(instance.total().get())),
-        ("load", format!("{} at step {}", exact(load.bytes.get()), load.step)),
+        ("load", format!("{} at step {step}", exact(load.bytes.get()))),
         ("digest", instance.digest().to_string()),
     ];
     facts.map(|(name, value)| (name.to_owned(), value)).into()

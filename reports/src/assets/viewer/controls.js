@@ -6,10 +6,7 @@ const element = (name, text, attributes = {}) => {
   return made;
 };
 
-const stepText = (model, step) => {
-  const origin = model.origin(step);
-  return countText(step) + (origin === null ? "" : ` (${origin} in the file)`);
-};
+const stepText = (model, step) => countText(model.stepOf(step));
 
 const factsOf = (model, buffer) => {
   const { size, requested } = model.buffers;

@@ -77,20 +77,24 @@ const modelOf = (script) => {
     const point = after(model.curve.at, step) - 1;
     return point < 0 ? 0 : model.curve.bytes[point];
   };
-  // The steps of the file, where they were replaced by ranks.
+  // The steps of the file, where they were replaced by ranks: what is drawn is ranked, what is said never is.
   let origins = null;
-  model.origin = (step) => {
-    if (!buffers.from) return null;
-    if (!origins) {
-      origins = new Map();
-      for (let buffer = 0; buffer < buffers.size.length; buffer++) {
-        const [from, to] = [first[buffer], first[buffer + 1] - 1];
-        if (from > to) continue;
-        origins.set(pieces.start[from], buffers.from[buffer]);
-        origins.set(pieces.end[to], buffers.to[buffer]);
-      }
+  const original = () => {
+    const known = new Map();
+    for (let buffer = 0; buffer < buffers.size.length; buffer++) {
+      const [from, to] = [first[buffer], first[buffer + 1] - 1];
+      if (from > to) continue;
+      known.set(pieces.start[from], (buffers.from || pieces.start)[buffers.from ? buffer : from]);
+      known.set(pieces.end[to], (buffers.to || pieces.end)[buffers.to ? buffer : to]);
     }
-    return origins.has(step) ? origins.get(step) : null;
+    const ranks = Float64Array.from(known.keys()).sort();
+    return { ranks, steps: ranks.map((rank) => known.get(rank)) };
+  };
+  model.stepOf = (rank) => {
+    if (!buffers.from && !buffers.to) return rank;
+    origins = origins || original();
+    const at = after(origins.ranks, rank) - 1;
+    return at < 0 ? rank : origins.steps[at];
   };
   return model;
 };

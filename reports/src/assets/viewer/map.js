@@ -91,7 +91,7 @@ const mapOf = (canvas, model) => {
     context.lineWidth = 1;
     context.stroke();
     line([[LEFT, level(model.load.bytes)], [LEFT + width, level(model.load.bytes)]], colors.ink, [6, 4]);
-    say(`bytes in use; load ${bytesText(model.load.bytes)} at step ${model.load.step}`, LEFT, CURVE.top - 7, colors.ink);
+    say(`bytes in use; load ${bytesText(model.load.bytes)} at step ${countText(model.stepOf(model.load.step))}`, LEFT, CURVE.top - 7, colors.ink);
     say("0", LEFT - 8, floor, colors.ink, "right");
     say(bytesText(model.load.bytes), LEFT - 8, level(model.load.bytes) + 4, colors.ink, "right");
   };
@@ -166,10 +166,11 @@ const mapOf = (canvas, model) => {
 
   const drawAxes = () => {
     const { view, colors } = map;
-    const step = Math.max(1, roundStep(((view.to - view.from) / width) * 110));
+    const wide = Math.max(110, context.measureText(countText(model.stepOf(view.to))).width + 40);
+    const step = Math.max(1, roundStep(((view.to - view.from) / width) * wide));
     for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
       line([[x(time), bottom], [x(time), bottom + 5]], colors.ink);
-      say(countText(time), x(time), bottom + 18, colors.ink, "center");
+      say(countText(model.stepOf(time)), x(time), bottom + 18, colors.ink, "center");
     }
     say("step", LEFT - 8, bottom + 18, colors.ink, "right");
     const { each, text } = bytesAxis(((view.high - view.low) / panelHeight) * 40, view.high);

@@ -22,7 +22,7 @@ const scaleOf = (values, count) => {
 
 const lifeOf = (model, buffer) => {
   const [from, to] = [model.first[buffer], model.first[buffer + 1] - 1];
-  return from > to ? 1 : model.end[to] - model.start[from];
+  return from > to ? 1 : model.stepOf(model.end[to]) - model.stepOf(model.start[from]);
 };
 
 // The class of every buffer by category, size or life, and what the classes are called.

@@ -3,6 +3,7 @@ use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Pause, Pla
 use serde_json::Value as Json;
 
 use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, html};
+use crate::ShowPage;
 use crate::data::own::{Held, OwnPlacement};
 
 /// What the script does with packed numbers.
@@ -128,6 +129,27 @@ fn plain_buffers_leave_out_what_says_nothing() {
     for name in ["names", "category", "op", "requested", "from", "to", "stack"] {
         assert!(data["buffers"][name].is_null(), "{name}");
     }
+}
+
+/// Every step that is said is one of the file, whose 300 is the third of the ranks.
+#[test]
+fn there_is_one_clock_on_a_page() {
+    let buffer = |size, start, end| Buffer::new(Bytes::new(size), live(start, end));
+    let instance = Instance::from_buffers(vec![buffer(8, 0, 1), buffer(8, 1, 3), buffer(16, 2, 3)]);
+    let instance = instance.expect("valid");
+    let mut labels = Labels::numbered(3);
+    for (label, steps) in labels.buffers.iter_mut().zip([(100, 200), (200, 400), (300, 400)]) {
+        label.original_steps = Some(steps);
+    }
+    let offsets = [0, 40, 8].map(Offset::new);
+    let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
+    let page = ShowPage::new(&instance, &labels, "t", "c").with_plan("ours", &plan).html().expect("drawn");
+    let (_, words) = page.split_once("</figure>").expect("a viewer");
+    for said in ["in use from step 200 to 400", "At step 300,", "in use at step 300, the peak", "free"] {
+        assert!(page.contains(said), "{said}: {words}");
+    }
+    assert!(page.contains("24 B (24 bytes) at step 300"));
+    assert!(!words.contains("step 2 ") && !words.contains("step 2,"), "{words}");
 }
 
 #[test]

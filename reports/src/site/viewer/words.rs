@@ -1,11 +1,12 @@
 //! What the viewer shows, in words and tables: why a plan is so high, and what is in use at the peak. For readers who do not
 //! see the map.
 
-use planlab_dsa::{BufferId, Instance, Labels};
+use planlab_dsa::{BufferId, Instance, Labels, Step};
 use planlab_results::table::{Column, Table, Value};
 
 use super::scene::{CallStacks, Panel, Scene};
 use crate::data::blocked::{Blocked, Hole, Reason};
+use crate::data::clock::Clock;
 use crate::format::{bytes, count, percent, real};
 use crate::site::page::Piece;
 
@@ -17,21 +18,22 @@ const PEAK: usize = 20;
 /// Why each plan is not lower.
 pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
+    let clock = Clock::of(scene.instance, scene.labels);
     for panel in &scene.panels {
         let Some(blocked) = &panel.blocked else { continue };
         let load = scene.instance.load();
         let (name, height) = (&panel.name, panel.layout.height);
         if height <= load.bytes.get() {
-            let step = load.step;
+            let step = clock.at(load.step);
             pieces.push(Piece::text(format!(
                 "{name}: the height is no more than the load, the bytes that are in use at step {step}; no plan \
                  without hand-overs is lower."
             )));
             continue;
         }
-        pieces.push(Piece::text(gap(scene, panel, blocked)));
+        pieces.push(Piece::text(gap(scene, &clock, panel, blocked)));
         if !blocked.holes.is_empty() {
-            pieces.push(Piece::Table(holes(scene.labels, panel, blocked)));
+            pieces.push(Piece::Table(holes(scene.labels, &clock, panel, blocked)));
         }
     }
     if !pieces.is_empty() {
@@ -40,7 +42,7 @@ pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
     pieces
 }
 
-fn gap(scene: &Scene<'_>, panel: &Panel, blocked: &Blocked) -> String {
+fn gap(scene: &Scene<'_>, clock: &Clock, panel: &Panel, blocked: &Blocked) -> String {
     let (load, height) = (scene.instance.load().bytes.get(), panel.layout.height);
     let over = height - load;
     let top = scene.instance.buffer(blocked.top);
@@ -61,9 +63,9 @@ fn gap(scene: &Scene<'_>, panel: &Panel, blocked: &Blocked) -> String {
         percent(real(over) / real(load.max(1))),
         name(scene.labels, blocked.top),
         bytes(top.size.get()),
-        top.live.start(),
-        top.live.end(),
-        blocked.step,
+        clock.at(top.live.start()),
+        clock.at(top.live.end()),
+        clock.at(Step::new(blocked.step)),
         bytes(blocked.free),
         match blocked.holes.len() {
             1 => "one hole".to_owned(),
@@ -72,7 +74,7 @@ fn gap(scene: &Scene<'_>, panel: &Panel, blocked: &Blocked) -> String {
     )
 }
 
-fn holes(labels: &Labels, panel: &Panel, blocked: &Blocked) -> Table {
+fn holes(labels: &Labels, clock: &Clock, panel: &Panel, blocked: &Blocked) -> Table {
     let columns = [
         ("from_bytes", "From address"),
         ("size_bytes", "Size"),
@@ -83,7 +85,7 @@ fn holes(labels: &Labels, panel: &Panel, blocked: &Blocked) -> Table {
     let of = blocked.holes.len();
     let which =
         if of > HOLES { format!("The {HOLES} largest of {of} holes") } else { "The holes".to_owned() };
-    let caption = format!("{which} of {} at step {}.", panel.name, blocked.step);
+    let caption = format!("{which} of {} at step {}.", panel.name, clock.at(Step::new(blocked.step)));
     let mut table = Table::named("", caption, &columns);
     for hole in blocked.holes.iter().take(HOLES) {
         table.push(vec![
@@ -115,19 +117,19 @@ fn name(labels: &Labels, id: BufferId) -> &str {
 /// The largest buffers in use at the peak, with their offsets.
 pub(crate) fn peak(scene: &Scene<'_>) -> Table {
     let instance = scene.instance;
-    let step = instance.load().step;
+    let (step, clock) = (instance.load().step, Clock::of(instance, scene.labels));
     let is_active = |id: &BufferId| instance.buffer(*id).pieces().any(|piece| piece.steps.contains(step));
     let mut active: Vec<BufferId> = instance.ids().filter(is_active).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
     let offsets: Vec<Vec<Option<u64>>> = scene.panels.iter().map(|panel| lows(instance, panel)).collect();
-    let mut columns = columns_of(scene, &active);
+    let mut columns = columns_of(scene, &clock, &active);
     let of = active.len();
     let which = if of > PEAK {
         format!("The {PEAK} largest of {} buffers", count(of as u64))
     } else {
         "The buffers".to_owned()
     };
-    let caption = format!("{which} in use at step {step}, the peak.");
+    let caption = format!("{which} in use at step {}, the peak.", clock.at(step));
     let mut table = Table::named("", caption, &[]);
     for &id in active.iter().take(PEAK) {
         let mut row: Vec<Value> = columns.iter().map(|column| (column.value)(id)).collect();
@@ -147,7 +149,7 @@ struct Described<'s> {
 }
 
 /// The columns that some buffer has something in.
-fn columns_of<'s>(scene: &'s Scene<'_>, active: &[BufferId]) -> Vec<Described<'s>> {
+fn columns_of<'s>(scene: &'s Scene<'_>, clock: &'s Clock, active: &[BufferId]) -> Vec<Described<'s>> {
     let (instance, labels, stacks): (_, _, &CallStacks<'_>) = (scene.instance, scene.labels, &scene.stacks);
     let label = move |id: BufferId| &labels.buffers[id.index()];
     let word = |text: Option<&str>| Value::or_missing(text.map(Value::text));
@@ -165,7 +167,7 @@ fn columns_of<'s>(scene: &'s Scene<'_>, active: &[BufferId]) -> Vec<Described<'s
     };
     let mut columns = vec![described("buffer", "Buffer", Box::new(move |id| Value::text(&label(id).name)))];
     columns.extend(words.into_iter().filter(is_said));
-    let step = |step: planlab_dsa::Step| Value::Count(u64::from(step.get()));
+    let step = |step: Step| Value::Count(clock.at(step));
     columns.extend([
         described("size_bytes", "Size", Box::new(move |id| Value::Bytes(instance.buffer(id).size.get()))),
         described("start", "From step", Box::new(move |id| step(instance.buffer(id).live.start()))),

@@ -1,0 +1,56 @@
+//! The steps of a file, where an instance has their ranks.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Instance, Labels, Step};
+
+/// Says when something happens as the file of the trace says it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    /// The step of the file for each rank at which a buffer begins or ends.
+    original: BTreeMap<u32, u64>,
+}
+
+impl Clock {
+    pub(crate) fn of(instance: &Instance, labels: &Labels) -> Self {
+        let mut original = BTreeMap::new();
+        for (buffer, label) in instance.buffers().iter().zip(&labels.buffers) {
+            if let Some((lower, upper)) = label.original_steps {
+                original.insert(buffer.live.start().get(), lower);
+                original.insert(buffer.live.end().get(), upper);
+            }
+        }
+        Self { original }
+    }
+
+    /// The step of the file at which a step of the instance begins; at a step without a change, that of the last change
+    /// before. Steps that were not ranked are the file's own.
+    pub(crate) fn at(&self, step: Step) -> u64 {
+        let last = self.original.range(..=step.get()).next_back();
+        last.map_or(u64::from(step.get()), |(_, &original)| original)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, Bytes, LiveRange};
+
+    use super::*;
+
+    #[test]
+    fn ranks_are_steps_of_the_file_again() {
+        let live = |start, end| LiveRange::new(start, end).expect("not empty");
+        let buffers = [live(0, 2), live(1, 3)].map(|live| Buffer::new(Bytes::new(8), live));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let mut labels = Labels::numbered(2);
+        let at = |labels: &Labels| {
+            (0..4).map(|step| Clock::of(&instance, labels).at(Step::new(step))).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&labels), [0, 1, 2, 3]);
+        labels.buffers[0].original_steps = Some((100, 7_000));
+        labels.buffers[1].original_steps = Some((900, 90_000));
+        assert_eq!(at(&labels), [100, 900, 7_000, 90_000]);
+        labels.buffers[1].original_steps = None;
+        assert_eq!(at(&labels), [100, 100, 7_000, 7_000]);
+    }
+}
