@@ -28,6 +28,7 @@ mod json_errors;
 mod offload;
 mod own_files;
 mod page;
+mod perfetto;
 mod published;
 mod pytorch;
 mod query;

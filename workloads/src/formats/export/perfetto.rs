@@ -13,8 +13,16 @@ use super::super::Trace;
 use super::super::import::Framework;
 use super::{arena_name, heights};
 
-/// The process that holds the counters of all arenas.
-const ALL: usize = 0;
+/// The process that holds the counters of all arenas. Perfetto takes process 0 and thread 0 for the idle task, so numbers
+/// begin at 1.
+const ALL: usize = 1;
+/// The thread of all events of a process.
+const THREAD: usize = 1;
+
+/// The process of an arena.
+const fn process_of(arena: usize) -> usize {
+    ALL + 1 + arena
+}
 
 /// Events of the trace viewer: a track of slices for each arena, a slice for each buffer; counters of the load and, with
 /// a plan, of the highest end among the live buffers of each arena and of the plan's height. What the framework reserved
@@ -35,7 +43,7 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     }
     reserved(trace, framework, &clock, &mut events);
     for arena in 0..trace.instance.arenas().len() {
-        events.push(process(arena + 1, &arena_name(trace, arena)));
+        events.push(process(process_of(arena), &arena_name(trace, arena)));
         if let Some(plan) = plan {
             ends(trace, plan, arena, &clock, &mut events);
         }
@@ -83,11 +91,11 @@ impl Clock {
 }
 
 fn process(pid: usize, name: &str) -> Value {
-    json!({ "ph": "M", "name": "process_name", "pid": pid, "args": { "name": name } })
+    json!({ "ph": "M", "name": "process_name", "pid": pid, "tid": THREAD, "args": { "name": name } })
 }
 
 fn counter(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
-    json!({ "ph": "C", "name": name, "pid": pid, "ts": at, "args": { "bytes": bytes } })
+    json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
 }
 
 fn load(trace: &Trace, clock: &Clock, events: &mut Vec<Value>) {
@@ -152,7 +160,7 @@ fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Ve
         }
         let highest = live.last_key_value().map_or(0, |(&end, _)| end);
         if told.replace(highest) != Some(highest) {
-            events.push(counter(arena + 1, "highest end", clock.at(step), highest));
+            events.push(counter(process_of(arena), "highest end", clock.at(step), highest));
         }
     }
 }
@@ -160,10 +168,11 @@ fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Ve
 fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Vec<Value>) {
     for (row, (buffer, label)) in trace.instance.buffers().iter().zip(&trace.labels.buffers).enumerate() {
         let slice = |phase: &str, step: u32| {
-            let pid = buffer.arena.index() + 1;
+            let pid = process_of(buffer.arena.index());
             let at = clock.at(step);
-            let id = format!("{row:#x}");
-            json!({ "ph": phase, "cat": "buffer", "id": id, "name": label.name, "pid": pid, "tid": 0, "ts": at })
+            let id = format!("{:#x}", row + 1);
+            let name = if label.name.is_empty() { "unnamed" } else { &label.name };
+            json!({ "ph": phase, "cat": "buffer", "id": id, "name": name, "pid": pid, "tid": THREAD, "ts": at })
         };
         let mut begin = slice("b", buffer.live.start().get());
         begin["args"] = about(buffer, plan.map(|plan| plan.offsets[row].get()), label);
