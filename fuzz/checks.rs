@@ -1,6 +1,7 @@
 // What holds for any bytes at all. The fuzz targets call these with what the fuzzer finds, and the tests
 // of `planlab-workloads` with the seeds in `corpus/`.
 
+use planlab_dsa::{Offset, Plan};
 use planlab_workloads::formats::{
     InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
     write_trace,
@@ -110,10 +111,20 @@ pub(crate) fn check_executorch(bytes: &[u8]) {
 /// Checks that a model also takes a plan, and stays the model that it was.
 pub(crate) fn check_tflite(bytes: &[u8]) {
     check_import("tflite", bytes);
-    let plan = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
-    let Ok(planned) = with_offline_plan("input", bytes, &plan) else { return };
     let read = |bytes: &[u8]| import::import("input", bytes, None, &ReadOptions::default()).ok().flatten();
     let Some(before) = read(bytes) else { return };
+    let trace = &before.parts[0].trace;
+    // One behind the other.
+    let offsets = trace.instance.buffers().iter().scan(0_u64, |end, buffer| {
+        let offset = *end;
+        *end = offset.checked_add(buffer.size.get())?.checked_next_multiple_of(16)?;
+        Some(Offset::new(offset))
+    });
+    let plan = Plan::from_offsets(offsets.collect::<Vec<_>>());
+    if plan.offsets.len() < trace.instance.len() {
+        return;
+    }
+    let Ok(planned) = with_offline_plan("input", bytes, trace, &plan, InputLimits::default()) else { return };
     let after = read(&planned).expect("what was a model still is");
     let instances = |read: &import::Imported| {
         read.parts.iter().map(|part| part.trace.instance.clone()).collect::<Vec<_>>()

@@ -3,8 +3,8 @@
 use planlab_dsa::{Instance, Plan};
 use planlab_workloads::formats::import::{self, Dropped, Framework, Part};
 use planlab_workloads::formats::{
-    Dialect, with_offline_plan, write_c_header, write_idealloc, write_minimalloc, write_offline_plan,
-    write_perfetto, write_plan, write_plan_json, write_requests, write_trace,
+    Dialect, IntoModelError, with_offline_plan, write_c_header, write_idealloc, write_minimalloc,
+    write_offline_plan, write_perfetto, write_plan, write_plan_json, write_requests, write_trace,
 };
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
@@ -146,11 +146,12 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
 
 /// The words of an offline plan, or the model that `--into` names with them.
 fn offline_plan(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<Vec<u8>, Failure> {
-    let words = write_offline_plan(trace, plan)?;
-    match &args.into {
-        Some(model) => Ok(with_offline_plan(inputs::name(model), &inputs::bytes(model)?, &words)?),
-        None => Ok(words),
-    }
+    let Some(file) = &args.into else { return Ok(write_offline_plan(trace, plan)?) };
+    let (name, model) = (inputs::name(file), inputs::bytes(file)?);
+    with_offline_plan(name, &model, trace, plan, inputs::limits()).map_err(|error| match error {
+        IntoModelError::Other { .. } => Failure::usage(&error).in_file(name, None),
+        error => error.into(),
+    })
 }
 
 /// The trace with every buffer pinned where the plan has it: what MiniMalloc's format calls a solution.

@@ -161,7 +161,7 @@ fn an_offline_plan_goes_into_its_model() {
     let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/tflite/net.tflite");
     fs::copy(seed, folder.path().join("net.tflite")).expect("copied");
     run(folder.path(), &["import", "net.tflite", "-o", "t.csv"], 0);
-    run(folder.path(), &["plan", "t.csv", "--planner", "exact", "-o", "p.csv"], 0);
+    run(folder.path(), &["plan", "t.csv", "--planner", "exact", "--align", "16", "-o", "p.csv"], 0);
     let into = ["export", "tflite-micro", "t.csv", "p.csv", "--into", "net.tflite", "-o", "planned.tflite"];
     run(folder.path(), &into, 0);
     // What was put in comes out again as the model's own placement.
@@ -171,4 +171,26 @@ fn an_offline_plan_goes_into_its_model() {
     assert_eq!(height("own.csv"), height("p.csv"));
     let (_, told) = run(folder.path(), &["export", "requests", "t.csv", "p.csv", "--into", "net.tflite"], 2);
     assert!(told.contains("--into is for tflite-micro"), "{told}");
+}
+
+#[test]
+fn a_plan_goes_into_no_other_model() {
+    let folder = planned();
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/tflite/net.tflite");
+    fs::copy(seed, folder.path().join("net.tflite")).expect("copied");
+    let into = ["export", "tflite-micro", "t.csv", "p.csv", "--into", "net.tflite", "-o", "planned.tflite"];
+    let error = json(folder.path(), &into, 2);
+    let not = "net.tflite: the plan is not of this model: buffer `a` is no tensor that it places";
+    assert_eq!((error["error"].as_str(), error["file"].as_str()), (Some(not), Some("net.tflite")));
+    // A trace that was changed after it was read from the model.
+    run(folder.path(), &["import", "net.tflite", "-o", "own.csv"], 0);
+    let own = fs::read_to_string(folder.path().join("own.csv")).expect("written");
+    let last = own.trim_end().rfind('\n').expect("rows") + 1;
+    write(folder.path(), "shorter.csv", &own[..last]);
+    run(folder.path(), &["plan", "shorter.csv", "--align", "16", "-o", "p.csv"], 0);
+    let into =
+        ["export", "tflite-micro", "shorter.csv", "p.csv", "--into", "net.tflite", "-o", "planned.tflite"];
+    let (_, told) = run(folder.path(), &into, 2);
+    assert!(told.contains("has no offset"), "{told}");
+    assert!(!folder.path().join("planned.tflite").exists());
 }

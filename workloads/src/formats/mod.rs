@@ -27,6 +27,7 @@ mod header;
 pub mod import;
 mod lab;
 mod limits;
+mod names;
 mod plan;
 mod save;
 mod text;
@@ -36,11 +37,13 @@ use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::ExportError;
 pub use export::{
-    with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json, write_requests,
+    IntoModelError, with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json,
+    write_requests,
 };
 pub use graph::read_graph_from;
 pub use lab::{read_trace, read_trace_from};
 pub use limits::InputLimits;
+pub use names::is_file_name;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};

@@ -5,13 +5,15 @@ mod c_header;
 mod perfetto;
 mod plan_json;
 mod requests;
+mod tflite_into;
 pub(super) mod tflite_micro;
 
 pub use c_header::write_c_header;
 pub use perfetto::write_perfetto;
 pub use plan_json::write_plan_json;
 pub use requests::write_requests;
-pub use tflite_micro::{with_offline_plan, write_offline_plan};
+pub use tflite_into::{IntoModelError, with_offline_plan};
+pub use tflite_micro::write_offline_plan;
 
 use planlab_dsa::{Bytes, Plan};
 

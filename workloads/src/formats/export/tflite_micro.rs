@@ -8,7 +8,7 @@
 use planlab_dsa::Plan;
 
 use super::super::flatbuffer::{Broken, Table};
-use super::super::{ExportError, FormatError, Trace};
+use super::super::{ExportError, Trace};
 use super::lacks;
 
 /// The name of the metadata.
@@ -81,16 +81,6 @@ fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, E
 /// More tensors than any model for a microcontroller has.
 const MOST_TENSORS: usize = 1 << 24;
 
-/// A model with an offline plan among its metadata, in place of one that it has. The file is put behind a new root: what
-/// was in it stays as it was, byte by byte. `file` is what errors call the model.
-///
-/// # Errors
-///
-/// The byte at which the file is no model, or that its data lie behind the flatbuffer (models past 2 GB).
-pub fn with_offline_plan(file: &str, model: &[u8], plan: &[u8]) -> Result<Vec<u8>, FormatError> {
-    rooted(model, plan).map_err(|Broken { at, reason }| FormatError::at_byte(file, at, reason))
-}
-
 /// Fields of a `Model`.
 const VERSION_FIELD: u16 = 0;
 const BUFFERS_FIELD: u16 = 4;
@@ -98,7 +88,9 @@ const METADATA_FIELD: u16 = 6;
 /// Data of buffers begin at multiples of 16, and what is aligned in the file stays so.
 const ALIGNMENT: usize = 64;
 
-fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
+/// A model with an offline plan among its metadata, in place of one that it has. The file is put behind a new root: what
+/// was in it stays as it was, byte by byte.
+pub(super) fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     if model.get(4..8) != Some(b"TFL3") {
         return Err(Broken::new(model.len().min(4), "there is no identifier TFL3"));
     }
@@ -297,7 +289,7 @@ pub(in super::super) mod tests {
     }
 
     /// The words of the offline plan in a model.
-    fn plan_in(model: &[u8]) -> Vec<i32> {
+    pub(in super::super) fn plan_in(model: &[u8]) -> Vec<i32> {
         let plain = Plain(model);
         assert_eq!(&model[4..8], b"TFL3");
         let root = plain.follow(0);
@@ -370,11 +362,11 @@ pub(in super::super) mod tests {
     #[test]
     fn a_plan_goes_into_a_model_and_is_read_back() {
         let plan: Vec<u8> = [1, 1, 1, 48].into_iter().flat_map(i32::to_le_bytes).collect();
-        let with = with_offline_plan("m.tflite", &model(), &plan).expect("a model");
+        let with = rooted(&model(), &plan).expect("a model");
         assert_eq!(plan_in(&with), [1, 1, 1, 48]);
         // A second plan takes the place of the first.
         let other: Vec<u8> = [1, 1, 1, -1].into_iter().flat_map(i32::to_le_bytes).collect();
-        let again = with_offline_plan("m.tflite", &with, &other).expect("a model");
+        let again = rooted(&with, &other).expect("a model");
         assert_eq!(plan_in(&again), [1, 1, 1, -1]);
         let trace = read_trace("m.tflite", &with, &ReadOptions::default()).expect("still a model");
         assert_eq!(trace.instance.buffers()[0].size.get(), 64);
@@ -383,11 +375,11 @@ pub(in super::super) mod tests {
 
     #[test]
     fn what_is_no_model_is_refused() {
-        let error = |bytes: &[u8]| with_offline_plan("m.tflite", bytes, &[]).expect_err("none").to_string();
-        assert_eq!(error(b"id,lower,upper"), "m.tflite: byte 4: there is no identifier TFL3");
+        let error = rooted(b"id,lower,upper", &[]).expect_err("none");
+        assert_eq!((error.at, error.reason.as_str()), (4, "there is no identifier TFL3"));
         let whole = model();
         for cut in 8..whole.len() {
-            let _ = with_offline_plan("m.tflite", &whole[..cut], &[]);
+            let _ = rooted(&whole[..cut], &[]);
         }
     }
 }
