@@ -10,14 +10,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import _columns, _frames, _maps
-from ._native import NativeTrace, write_file
+from ._native import NativeTrace, is_file_name, write_file
 from ._planning import Limits, Plan, told
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-_FILE_ENDINGS = (".csv", ".jsonl", ".zst")
 
 
 class Trace:
@@ -228,7 +226,7 @@ def read(
         name = f"<{type(source).__module__.partition('.')[0]}.{type(source).__name__}>"
         return Trace(NativeTrace.parse(name, _frames.content(source), options), name)
     name = os.fspath(source)
-    if os.path.exists(name) or name.endswith(_FILE_ENDINGS) or isinstance(source, os.PathLike):
+    if os.path.exists(name) or is_file_name(name) or isinstance(source, os.PathLike):
         if os.path.isdir(name):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         return read_as(name, name, options)

@@ -13,7 +13,7 @@ mod _native {
     #[pymodule_export]
     use crate::planning::{plan_columns, planners};
     #[pymodule_export]
-    use crate::trace::{NativeTrace, write_file};
+    use crate::trace::{NativeTrace, is_file_name, write_file};
 
     /// The version of the package.
     #[pymodule_export]

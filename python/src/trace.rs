@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use numpy::PyArray1;
 use planlab_dsa::{Alignment, Buffer, Label};
-use planlab_workloads::formats::{read_trace, read_trace_from, save, write_trace};
-use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace};
+use planlab_workloads::formats::{self, read_trace, read_trace_from, save, write_trace};
+use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace, WorkloadError, did_you_mean};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -75,6 +75,12 @@ fn of_the_system(name: &str, error: &io::Error) -> PyErr {
     PyOSError::new_err((code, words.to_owned(), name.to_owned()))
 }
 
+/// Whether a name can only be that of a file.
+#[pyfunction]
+pub(crate) fn is_file_name(name: &str) -> bool {
+    formats::is_file_name(name)
+}
+
 /// Writes a file whole or not at all, compressed if its name ends in `.zst`.
 #[pyfunction]
 pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &[u8]) -> PyResult<()> {
@@ -105,7 +111,13 @@ impl NativeTrace {
     #[staticmethod]
     fn workload(py: Python<'_>, key: &str, corpus: Option<PathBuf>) -> PyResult<Self> {
         let loaded = py.detach(|| Catalog::new(corpus).load(key));
-        Ok(Self { trace: loaded.map_err(|error| bad(error.to_string()))? })
+        let said = |error| match error {
+            WorkloadError::Unknown { key, nearest } => {
+                format!("there is no file and no workload `{key}`{}", did_you_mean(&nearest))
+            }
+            error => error.to_string(),
+        };
+        Ok(Self { trace: loaded.map_err(|error| bad(said(error)))? })
     }
 
     fn __len__(&self) -> usize {

@@ -9,9 +9,10 @@ use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
 use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_input, read_bytes, read_document, read_trace, read_trace_from, write_trace,
+    InputLimits, PlanFile, check_input, is_file_name, read_bytes, read_document, read_trace, read_trace_from,
+    write_trace,
 };
-use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace};
+use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace, WorkloadError, did_you_mean};
 use serde::{Deserialize, Serialize};
 
 use crate::shell::exit::{Failure, InFile};
@@ -124,12 +125,6 @@ impl Source {
     }
 }
 
-fn is_file_name(argument: &str) -> bool {
-    const ENDINGS: [&str; 11] =
-        [".csv", ".jsonl", ".zst", ".pickle", ".pkl", ".json", ".pb", ".onnx", ".tflite", ".txt", ".log"];
-    ENDINGS.iter().any(|ending| argument.ends_with(ending))
-}
-
 /// What errors call standard input.
 const STDIN: &str = "<stdin>";
 
@@ -200,7 +195,8 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
                     source.name
                 )));
             }
-            let trace = Catalog::new(source.corpus.clone()).with_limits(limits()).load(&source.name)?;
+            let catalog = Catalog::new(source.corpus.clone()).with_limits(limits());
+            let trace = catalog.load(&source.name).map_err(neither)?;
             match source.align {
                 // The catalog reads its own files: go through the text to round sizes as a file would.
                 Some(_) => Ok(read_trace(&source.name, &write_trace(&trace), &options)?),
@@ -212,6 +208,16 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             Ok(read_trace_from(&source.name, file, &options)?)
         }
         Origin::Keyed(file) => Ok(file.trace(limits())?),
+    }
+}
+
+/// The error of an argument that is no file either.
+fn neither(error: WorkloadError) -> Failure {
+    match &error {
+        WorkloadError::Unknown { key, nearest } => {
+            Failure::usage(format!("there is no file and no workload `{key}`{}", did_you_mean(nearest)))
+        }
+        _ => error.into(),
     }
 }
 
