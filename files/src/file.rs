@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::SaveError;
@@ -69,6 +69,19 @@ impl NewFile {
 /// [`SaveError`] with the path, and the system's reason as its source.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     NewFile::create(path)?.write(bytes)
+}
+
+/// Whether two paths lead to one regular file, by links or under another name, or will if it is written.
+#[must_use]
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(a), Ok(b)) => a.is_file() && b.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        (Err(_), Err(_)) => match (resolve(one), resolve(other)) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 impl Way {
@@ -160,6 +173,34 @@ mod tests {
         save(&link, b"x").expect("writable");
         assert!(link.is_symlink());
         assert_eq!(fs::read(target).expect("there"), b"x");
+    }
+
+    #[test]
+    fn one_file_is_known_under_every_name() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("trace.csv"), b"x").expect("writable");
+        fs::write(at("other.csv"), b"x").expect("writable");
+        fs::create_dir(at("sub")).expect("writable");
+        std::os::unix::fs::symlink("trace.csv", at("link")).expect("writable");
+        std::os::unix::fs::symlink("new.csv", at("to-new")).expect("writable");
+        fs::hard_link(at("trace.csv"), at("second")).expect("writable");
+        for (one, other, is_same) in [
+            ("trace.csv", "trace.csv", true),
+            ("trace.csv", "sub/../trace.csv", true),
+            ("trace.csv", "link", true),
+            ("trace.csv", "second", true),
+            ("trace.csv", "other.csv", false),
+            ("trace.csv", "new.csv", false),
+            ("new.csv", "sub/../new.csv", true),
+            ("new.csv", "to-new", true),
+            ("new.csv", "newer.csv", false),
+            // What is written through loses nothing.
+            ("sub", "sub", false),
+        ] {
+            assert_eq!(is_same_file(&at(one), &at(other)), is_same, "{one} {other}");
+        }
+        assert!(!is_same_file(Path::new("/dev/null"), Path::new("/dev/null")));
     }
 
     #[test]

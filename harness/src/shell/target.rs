@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use planlab_files::{NewFile, NewFolder, TemporaryFolder};
+use planlab_files::{NewFile, NewFolder, TemporaryFolder, is_same_file};
 use planlab_workloads::formats::write;
 use serde_json::{Map, Value, json};
 
@@ -17,12 +17,24 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Opens the target of a `-o` argument.
-    pub(crate) fn open(argument: &str) -> Result<Self, Failure> {
-        if argument == "-" {
-            return Ok(Self::Stdout);
+    /// Opens the target of a `-o` argument. `beside` are the other files of the command, read or written: a file that is
+    /// one of them would be lost.
+    pub(crate) fn open<'f>(
+        argument: &str,
+        beside: impl IntoIterator<Item = &'f str>,
+    ) -> Result<Self, Failure> {
+        if argument == "-" { Ok(Self::Stdout) } else { Self::file(Path::new(argument), beside) }
+    }
+
+    /// The same of a file whose name may be `-`.
+    pub(crate) fn file<'f>(path: &Path, beside: impl IntoIterator<Item = &'f str>) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        if let Some(other) = beside.into_iter().find(|other| is_same_file(path, file_of(other))) {
+            let also = if other == shown { String::new() } else { format!(" (as {other})") };
+            let message = format!("{shown} is another file of this command, too{also}: name another output");
+            return Err(Failure::usage(message).in_file(shown, None));
         }
-        Ok(Self::File(NewFile::create(Path::new(argument))?))
+        Ok(Self::File(NewFile::create(path)?))
     }
 
     /// Writes the file as a whole.
@@ -32,6 +44,11 @@ impl Target {
             Self::File(file) => Ok(write(file, bytes)?),
         }
     }
+}
+
+/// The file that an argument names.
+fn file_of(argument: &str) -> &Path {
+    Path::new(if argument == "-" { "/dev/stdin" } else { argument })
 }
 
 /// A folder for temporary files.

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let wall = args.time_limit.unwrap_or(DEFAULT_WALL);
     if let Some(file) = &args.certificate {
-        return certificate::write(&source, args.capacity, file, wall, output);
+        return certificate::write((&args.trace, &source), args.capacity, file, wall, output);
     }
     let cancel = cancel_token();
     let trace = inputs::open(&source)?;

@@ -23,7 +23,7 @@ const NODES: u64 = 2_000_000;
 
 /// Proves that a capacity is infeasible and writes the proof; exit code 3 if there is no proof.
 pub(crate) fn write(
-    source: &Source,
+    (trace, source): (&str, &Source),
     capacity: Option<u64>,
     file: &str,
     wall: Duration,
@@ -31,7 +31,7 @@ pub(crate) fn write(
 ) -> Verdict {
     output.refuse_stdout("certificate", file)?;
     let cancel = cancel_token();
-    let target = Target::open(file)?;
+    let target = Target::open(file, [trace])?;
     let trace = inputs::open(source)?;
     let instance = &trace.instance;
     let capacity = capacity.map_or(instance.load().bytes, Bytes::new);

@@ -20,7 +20,7 @@ use crate::shell::target::{Target, scratch, tell_written};
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
     output.refuse_stdout("trace", &args.output)?;
     let parameters = args.parameters.iter().map(|text| parameter(text)).collect::<Result<Vec<_>, _>>()?;
-    let target = Target::open(&args.output)?;
+    let target = Target::open(&args.output, [])?;
     let trace = synthetic::generate(&args.family, &parameters)?;
     written((target, &args.output), &write_trace(&trace), &trace, output)
 }
@@ -45,8 +45,10 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     if args.plan.as_deref() == Some("-") && args.output == "-" {
         return Err(Failure::usage("the trace and the plan cannot both go to stdout"));
     }
-    let target = Target::open(&args.output)?;
-    let plan = args.plan.as_deref().map(|path| Ok::<_, Failure>((Target::open(path)?, path))).transpose()?;
+    let file = args.file.as_str();
+    let target = Target::open(&args.output, [file].into_iter().chain(args.plan.as_deref()))?;
+    let open = |path| Ok::<_, Failure>((Target::open(path, [file])?, path));
+    let plan = args.plan.as_deref().map(open).transpose()?;
     let options = ReadOptions::default()
         .with_dialect(dialect)
         .with_pins(args.pins)
@@ -112,7 +114,8 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         return Err(Failure::usage("--into is for tflite-micro"));
     }
     output.refuse_stdout(if args.plan.is_some() { "plan" } else { "trace" }, &args.output)?;
-    let target = Target::open(&args.output)?;
+    let read = [Some(&args.trace), args.plan.as_ref(), args.into.as_ref()];
+    let target = Target::open(&args.output, read.into_iter().flatten().map(String::as_str))?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
     let network = Network::resolve(&args.graph, &args.shape, args.batch)?;
     network.refuse_requests("graph")?;
     let (key, graph) = (network.key(network.batch()), network.graph(network.batch())?);
-    let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
+    let target = args.output.as_ref().map(|path| Target::open(path, [args.graph.as_str()])).transpose()?;
     let scratch = scratch()?;
     let store = args.out.as_ref().map(|folder| open_store(folder, &|text| note(text))).transpose()?;
     let mut study = Study {

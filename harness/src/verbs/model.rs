@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
     let spec = spec(&args.net.net, &args.net.shape, args.batch)?;
     let Some(path) = &args.output else { return figures(&spec, output) };
     output.refuse_stdout("model", path)?;
-    let target = Target::open(path)?;
+    let target = Target::open(path, [])?;
     let (bytes, text, mut value) = made(&spec, args.emit.unwrap_or(Emit::Trace))?;
     let written = target.write(&bytes);
     if path == "-" {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::{Descriptor, VerifiedPlan};
-use planlab_files::NewFile;
 use planlab_reports::{
     Drawing, KnownNets, KnownPlanner, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions,
     load_curve_plot, placement_map,
@@ -37,7 +36,8 @@ enum Picture {
 pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     let kind = kind(args)?;
     let path = args.output.display().to_string();
-    let target = Target::File(NewFile::create(&args.output)?);
+    let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
+    let target = Target::file(&args.output, read)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;

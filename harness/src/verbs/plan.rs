@@ -21,7 +21,10 @@ use crate::shell::target::{Target, scratch};
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     check(args, output)?;
-    let target = args.output.as_deref().map(Target::open).transpose()?;
+    // A plan may replace the one that it started from.
+    let read = [Some(&args.trace), args.carry.as_ref(), args.of.as_ref()];
+    let read = || read.into_iter().flatten().map(String::as_str);
+    let target = args.output.as_deref().map(|path| Target::open(path, read())).transpose()?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = inputs::open(&source)?;

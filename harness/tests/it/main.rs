@@ -26,6 +26,7 @@ mod interrupt;
 mod isolation;
 mod json_errors;
 mod offload;
+mod outputs;
 mod own_files;
 mod page;
 mod perfetto;

@@ -1,7 +1,6 @@
 //! An explanation as a page: the answer, and the framework's placement beside the best plan.
 
 use planlab_dsa::Plan;
-use planlab_files::NewFile;
 
 use super::Explained;
 use crate::cli::ExplainArgs;
@@ -17,7 +16,7 @@ impl Asked {
     pub(super) fn open(args: &ExplainArgs) -> Result<Self, Failure> {
         let Some(path) = &args.output else { return Ok(Self(None)) };
         page::check(path)?;
-        Ok(Self(Some((Target::File(NewFile::create(path)?), path.display().to_string()))))
+        Ok(Self(Some((Target::file(path, [args.file.as_str()])?, path.display().to_string()))))
     }
 
     /// Writes the page with `answer` at its top, if there is one to write.

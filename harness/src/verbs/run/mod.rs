@@ -36,7 +36,8 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
         let what = if args.record_only.is_some() { "trace" } else { "report" };
         output.refuse_stdout(what, file)?;
     }
-    let target = written.map(|file| Target::open(file)).transpose()?;
+    let program = args.command.first().and_then(|program| program.to_str());
+    let target = written.map(|file| Target::open(file, program)).transpose()?;
     let scratch = scratch()?;
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library)?);

@@ -51,7 +51,9 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
         return Err(Failure::usage(reason));
     }
     let keys = matching(&args.schedulers)?;
-    let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
+    let read = [Some(&args.net), args.machine.as_ref(), args.times.as_ref()];
+    let read = || read.into_iter().flatten().map(String::as_str);
+    let target = args.output.as_ref().map(|path| Target::open(path, read())).transpose()?;
     let mut study = Study::new(args, &question)?;
     study.run_all(&keys)?;
     let exit = study.exit();
