@@ -1,0 +1,143 @@
+//! The pages of replays: present if there are rows for them, and equal whenever they are made again.
+
+mod memory;
+mod rows;
+mod times;
+
+use std::fs;
+use std::path::Path;
+
+use planlab_dsa::performance::{CallTime, Performance, Sample, Work};
+use planlab_reports::{PoolTotal, Report, ReportOptions};
+use planlab_results::Provenance;
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, append_rows};
+
+const ALEXNET: &str = "chainer/alexnet/train/b32";
+const RESNET: &str = "torch/resnet50/train/b64";
+const PAGES: [&str; 6] =
+    ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
+
+pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
+    let sample = |&reserved: &u64| Sample {
+        propagations: 1,
+        wall_ns: 1000 + reserved % 7,
+        reserved: Some(reserved),
+        reserved_peak: Some(reserved),
+        ..Sample::default()
+    };
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: format!("{workload} {contender}"),
+        repetition: 0,
+        suite: "test".to_owned(),
+        workload: workload.into(),
+        sequence: Vec::new(),
+        until: None,
+        instance: workload.to_owned(),
+        requests: 80,
+        contender: contender.to_owned(),
+        planner: None,
+        plan: None,
+        device: "simulated".to_owned(),
+        device_name: String::new(),
+        work: Work::None,
+        threads: 1,
+        capacity: None,
+        performance: Performance {
+            is_steady: true,
+            samples: reserved.iter().map(sample).collect(),
+            reserved_peak: reserved.iter().copied().max().unwrap_or(0),
+            device_allocations: 3,
+            search_steps: 1200,
+            ..Performance::default()
+        },
+        requested_peak: reserved.iter().copied().max().unwrap_or(0).min(355_707_904),
+        retained: None,
+        touched_bytes: None,
+        l2_bytes: None,
+        started_ns: 1,
+        provenance: Provenance::default(),
+    }
+}
+
+/// The row with other figures.
+fn with(mut row: ReplayRow, change: impl FnOnce(&mut Performance)) -> ReplayRow {
+    change(&mut row.performance);
+    row
+}
+
+/// The rows of AlexNet from the simulator.
+fn memory() -> Vec<ReplayRow> {
+    let process = ReplayRow {
+        requested_peak: 1_104_112_640,
+        ..row("chainer/alexnet/process/b32", "cupy2rc1-pool", &[1_207_824_896])
+    };
+    vec![
+        row(ALEXNET, "network-wise", &[754_562_048; 5]),
+        row(ALEXNET, "cupy2rc1-pool", &[459_276_288; 5]),
+        row(ALEXNET, "profile-guided", &[459_276_288, 355_707_904, 355_707_904]),
+        process,
+    ]
+}
+
+/// A contender on the host with this many threads: a request and a free take `ns` nanoseconds each.
+fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
+    let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
+    let plain = row(ALEXNET, contender, &[1 << 20; 2]);
+    let cpu_ns = Some(2 * ns * plain.requests * u64::from(threads));
+    let timed = |&sample: &Sample| Sample { cpu_ns, ..sample };
+    let performance = Performance {
+        samples: plain.performance.samples.iter().map(timed).collect(),
+        warm_up: 50,
+        alloc: Some(call),
+        free: Some(call),
+        lock_wait_ns: Some(u64::from(threads - 1) * 52_000),
+        ..plain.performance
+    };
+    let (cell, device) = (format!("{contender} {threads}"), "host".to_owned());
+    ReplayRow { performance, cell, device, work: Work::Pages, threads, ..plain }
+}
+
+fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
+    let mut row = ReplayRow {
+        sequence: ["x/iteration0", "x/iteration1"].map(str::to_owned).to_vec(),
+        retained: Some(2_774_190_592),
+        ..row("chainer/seq2seq/train/b64", contender, reserved)
+    };
+    for (sample, number) in row.performance.samples.iter_mut().zip(0..) {
+        (sample.plans, sample.planning_ns) =
+            (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));
+    }
+    row
+}
+
+fn options() -> ReportOptions {
+    let mut options = ReportOptions::default();
+    let total = PoolTotal {
+        parameters: Some(748_544_000),
+        process_pool: Some(1_207_824_896),
+        pool_ns: Some(630_000),
+        plan_ns: Some(10_000),
+        ..PoolTotal::default()
+    };
+    options.totals.insert(ALEXNET.to_owned(), total);
+    let torch = PoolTotal { torch_reserved: Some(2000), ..PoolTotal::default() };
+    options.totals.insert(RESNET.to_owned(), torch);
+    options
+}
+
+/// Writes a report of only these rows, in a folder `out`.
+fn report(dir: &Path, rows: &[ReplayRow]) {
+    append_rows(dir.join("store"), rows).expect("appends");
+    let report = Report::from_store(dir.join("store"), options()).expect("reads");
+    assert_eq!(report.findings(), []);
+    report.write(dir.join("out")).expect("writes");
+}
+
+fn read(dir: &Path, name: &str) -> String {
+    fs::read_to_string(dir.join("out").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}

@@ -1,0 +1,160 @@
+//! A report is one folder that opens from disk, the same if it is made again.
+
+mod folders;
+mod pages;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use planlab_dsa::{
+    Buffer, Bytes, Evidence, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan, Scope,
+};
+use planlab_reports::{PoolTotal, Report, ReportOptions};
+use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
+
+const NASTY: &str = "synthetic/</script><img src=x onerror=alert(1)>/n3";
+
+fn instance() -> (Instance, Labels) {
+    let buffer = |size, start, end| {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(size), live)
+    };
+    let id = planlab_dsa::BufferId::new;
+    let instance = Instance::builder()
+        .buffers([buffer(64, 0, 2), buffer(32, 1, 4), buffer(64, 3, 6)])
+        .in_place([InPlace { input: id(0), output: id(1) }])
+        .build()
+        .expect("valid");
+    let mut labels = Labels::numbered(3);
+    labels.buffers[0] = Label { category: Some("<b>grad&".to_owned()), ..labels.buffers[0].clone() };
+    (instance, labels)
+}
+
+struct Row<'a> {
+    workload: &'a str,
+    planner: &'a str,
+    offsets: [u64; 3],
+    times: &'a [u64],
+}
+
+/// Adds a row with a verified plan that the store keeps.
+fn append(store: &mut Store, row: &Row<'_>) {
+    let (instance, labels) = instance();
+    let digest = store.put_instance(&instance, &labels).expect("kept").to_string();
+    let plan = Plan::from_offsets(row.offsets.map(Offset::new));
+    let height = instance.verify(plan.clone()).expect("valid").height().get();
+    let mut record = failure(row.workload, row.planner, Status::Feasible, "");
+    record.status = if height == 96 { Status::Optimal } else { Status::Feasible };
+    record.instance = digest;
+    record.height = Some(height);
+    record.samples_ns = row.times.to_vec();
+    record.plan = Some(store.put_plan(&plan).expect("kept").to_string());
+    record.trajectory =
+        [2 * height, height].map(|height| Point { elapsed_ns: 5, height: Some(height), bound: 96 }).to_vec();
+    store.append(&record).expect("appends");
+}
+
+fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Record {
+    let (instance, _) = instance();
+    Record {
+        schema: SCHEMA,
+        cell: format!("{workload} {planner}"),
+        repetition: 0,
+        lane: Lane::Timing,
+        suite: "test".to_owned(),
+        workload: workload.into(),
+        instance: instance.digest().to_string(),
+        buffers: 3,
+        planner: planner.to_owned(),
+        planner_version: "v".to_owned(),
+        parameters: "{}".to_owned(),
+        seed: 7,
+        wall_limit_ns: Some(1_000_000_000),
+        memory_limit_bytes: None,
+        work_limit: None,
+        target_bytes: None,
+        mechanism: "rlimit".to_owned(),
+        status,
+        stop: None,
+        reason: reason.to_owned(),
+        exit_code: None,
+        signal: (status == Status::Crashed).then_some(11),
+        stderr_tail: "first\nlast <line>\n".to_owned(),
+        height: None,
+        load: 96,
+        relaxed_load: 64,
+        bound: 96,
+        bound_evidence: Evidence::Load,
+        bound_scope: Scope::NoHandOver,
+        hand_overs: 0,
+        samples_ns: Vec::new(),
+        cpu_ns: None,
+        work: 3,
+        peak_rss_bytes: Some(1 << 20),
+        reported_ns: None,
+        orders_run: None,
+        orders_failed: None,
+        order_bound: None,
+        trajectory: Vec::new(),
+        plan: None,
+        started_ns: 0,
+        provenance: Provenance { host: "h<ost>".to_owned(), ..Provenance::default() },
+    }
+}
+
+fn store(dir: &Path) {
+    let mut store = Store::open(dir).expect("opens");
+    for workload in ["chainer/alexnet/train/b8", "chainer/alexnet/train/b32", NASTY] {
+        let times = &[3_000, 1_000, 2_000][..];
+        append(&mut store, &Row { workload, planner: "best-fit", offsets: [0, 64, 0], times });
+        append(&mut store, &Row { workload, planner: "bump", offsets: [0, 64, 96], times: &[500] });
+    }
+    let crash = failure(NASTY, "crasher", Status::Crashed, "signal <SEGV>");
+    store.append(&crash).expect("appends");
+    store.append(&failure("chainer/alexnet/train/b8", "slow", Status::Timeout, "")).expect("appends");
+    store.compact().expect("compacts");
+}
+
+fn options() -> ReportOptions {
+    let mut options = ReportOptions::default();
+    let (parameters, network_wise, pool) = (Some(100), Some(160), Some(128));
+    let total = PoolTotal { parameters, network_wise, pool, ..PoolTotal::default() };
+    options.totals.insert("chainer/alexnet/train/b8".to_owned(), total);
+    options
+}
+
+fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    store(&dir.path().join("store"));
+    let out = dir.path().join("out");
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+    let written = report.write(&out).expect("writes");
+    let files = read(&out);
+    assert_eq!(written.files, files.len());
+    assert_eq!(written.pages, files.keys().filter(|name| name.ends_with(".html")).count());
+    (dir, files)
+}
+
+/// All files of a folder, by their relative path.
+pub(crate) fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("reads") {
+            let path = entry.expect("reads").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("lies inside").display().to_string();
+                files.insert(name, fs::read(path).expect("reads"));
+            }
+        }
+    }
+    files
+}
+
+pub(crate) fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
+    String::from_utf8(files[name].clone()).expect("is text")
+}

@@ -1,0 +1,250 @@
+//! Pages: links, names, maps, and what the front page says.
+
+use std::path::Path;
+
+use planlab_dsa::{Offset, Plan};
+use planlab_reports::{Report, ReportOptions, ShowPage};
+use planlab_results::replay::append_rows;
+use planlab_results::{Status, Store};
+
+use super::{NASTY, Row, append, failure, instance, options, read, store, text, written};
+
+#[test]
+fn pages_need_no_network_and_their_links_lead_somewhere() {
+    let (_dir, files) = written();
+    for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
+        let page = text(&files, name);
+        assert!(!page.contains("http"), "{name} names an address");
+        let folder = Path::new(name).parent().expect("lies in a folder");
+        for link in links(&page) {
+            let target = link.split('#').next().unwrap_or_default();
+            let path = folder.join(target);
+            let mut parts: Vec<&str> = Vec::new();
+            for part in path.to_str().expect("is text").split('/').filter(|part| !part.is_empty()) {
+                if part == ".." { assert!(parts.pop().is_some(), "{name}: {link}") } else { parts.push(part) }
+            }
+            assert!(files.contains_key(&parts.join("/")), "{name}: {link}");
+        }
+        assert!(page.contains("planlab report") && page.contains("8 records (digest "), "{name}");
+    }
+}
+
+fn links(page: &str) -> Vec<String> {
+    let mut links = Vec::new();
+    for attribute in ["href=\"", "src=\""] {
+        for part in page.split(attribute).skip(1) {
+            let link = part.split('"').next().unwrap_or_default();
+            if !link.starts_with("data:") {
+                links.push(link.to_owned());
+            }
+        }
+    }
+    links
+}
+
+#[test]
+fn names_are_escaped_everywhere() {
+    let (_dir, files) = written();
+    for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html") || name.ends_with(".svg")) {
+        let page = text(&files, name);
+        for raw in ["<img src=x", "</script><img", "<SEGV>", "last <line>", "h<ost>", "<b>grad"] {
+            assert!(!page.contains(raw), "{name} holds {raw}");
+        }
+    }
+    let cells = text(&files, "cells.html");
+    let start =
+        cells.find("type=\"application/json\">").expect("has data") + "type=\"application/json\">".len();
+    let end = start + cells[start..].find("</script>").expect("ends");
+    let data: serde_json::Value = serde_json::from_str(&cells[start..end]).expect("is JSON");
+    assert_eq!(data["rows"].as_array().map(Vec::len), Some(8));
+    assert_eq!(data["words"]["workload"][2], NASTY);
+    assert_eq!(data["pages"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_page_of_one_plan_is_a_single_file() {
+    let (instance, labels) = instance();
+    let plan = instance.verify(Plan::from_offsets([0, 64, 0].map(Offset::new))).expect("valid");
+    let page = |plans: &[&str]| {
+        let page = ShowPage::new(&instance, &labels, "a <title>", "planlab show x -o 'y z.html'");
+        plans.iter().fold(page, |page, name| page.with_plan(name, &plan)).html().expect("draws")
+    };
+    for plans in [&[][..], &["<ours>"], &["<ours>", "theirs"]] {
+        let page = page(plans);
+        assert!(page.contains("a &lt;title&gt;") && !page.contains("http") && !page.contains("<ours>"));
+        assert!(page.contains("planlab show x -o 'y z.html'"), "the command that makes it again");
+        assert!(links(&page).is_empty());
+        assert_eq!(page.matches("<canvas").count(), 1);
+    }
+}
+
+#[test]
+fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let plans = [
+        ("best-fit", [0, 64, 96]),
+        ("exact", [0, 64, 0]),
+        ("same-plan", [0, 64, 0]),
+        ("same-height", [32, 0, 32]),
+        ("second", [0, 70, 0]),
+        ("third", [0, 80, 0]),
+        ("fourth", [0, 90, 0]),
+    ];
+    for workload in ["a/b/1", "a/b/2"] {
+        for (planner, offsets) in plans {
+            append(&mut store, &Row { workload, planner, offsets, times: &[1] });
+        }
+    }
+    let maps = |most: usize| {
+        let mut options = ReportOptions::default();
+        options.maps = most;
+        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+        report.write(dir.path().join("out")).expect("writes");
+        let files = read(&dir.path().join("out"));
+        let cells: Vec<String> = files.keys().filter(|name| name.starts_with("cells/")).cloned().collect();
+        (cells, files)
+    };
+    let (cells, files) = maps(100);
+    let of = |workload: &str, planners: &[&str]| -> Vec<String> {
+        planners.iter().map(|planner| format!("cells/{workload}--{planner}.html")).collect()
+    };
+    // The worst plan of each planner has a map too, on the first of equal workloads.
+    let all = ["best-fit", "exact", "fourth", "same-height", "second", "third"];
+    assert_eq!(cells, [of("a.b.1", &all), of("a.b.2", &["best-fit", "exact", "second", "third"])].concat());
+    let worst = text(&files, "planners/fourth.html");
+    assert!(worst.contains("Its worst map") && worst.contains("<figure class=\"viewer\""), "{worst}");
+    assert!(text(&files, "planners/same-plan.html").contains("../cells/a.b.1--exact.html"));
+    let table = text(&files, "tables/cells.csv");
+    let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
+    assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
+    assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 12, "{table}");
+    // With few maps each workload gets its first ones before any gets more.
+    let (cells, _) = maps(4);
+    let first = |workload: &str| ["best-fit", "exact"].map(|p| format!("cells/{workload}--{p}.html"));
+    assert_eq!(cells, [first("a.b.1"), first("a.b.2")].concat());
+    assert_eq!(maps(0).0, Vec::<String>::new());
+}
+
+#[test]
+fn the_front_page_recommends_and_finds_from_rows() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    // Height over the bound of 96, and time, of each planner on three recorded nets.
+    let planners = [
+        ("exact", 96, 50_000_000),
+        ("quick/a", 108, 20_000),
+        ("quick/b", 120, 10_000),
+        ("poor", 192, 90_000),
+    ];
+    for net in ["chainer/alexnet/train/b8", "torch/bert/train/b8", "onnx/vgg16/infer/b1"] {
+        for (planner, height, time) in planners {
+            let mut row = failure(net, planner, Status::Feasible, "");
+            (row.height, row.samples_ns) = (Some(height), vec![time]);
+            store.append(&row).expect("appends");
+        }
+    }
+    // A model is no recorded net, and a planner that ran on it alone is not compared.
+    store.append(&failure("model/alexnet/train/b8", "lone", Status::Timeout, "")).expect("appends");
+    let mut options = ReportOptions::default();
+    for planner in ["quick/a", "quick/b"] {
+        let (summary, kind) = ("places in <turn>".to_owned(), "greedy".to_owned());
+        let known = planlab_reports::KnownPlanner { summary, kind, ..Default::default() };
+        options.planners.insert(planner.to_owned(), known);
+    }
+    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let page = text(&files, "index.html");
+    for said in [
+        "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
+         where a millisecond counts.</p>",
+        "<strong>Every recorded net is proved optimal</strong>: the best plan of all 3 is as low as a proven bound.",
+        "within 18.75 % of the bound</strong> on average (2 greedy planners, 3 recorded nets); the best, quick/a, within \
+         12.50 %.",
+        "<strong>A plan takes 20.0 \u{b5}s</strong> on average with quick/a and has a gap of 12.50 %; exact takes 50.0 ms \
+         and has no gap.",
+        "4 planners on the same 3 of 3 recorded nets",
+        "aria-label=\"Gap against planning time\"",
+        "aria-label=\"Performance profile of heights\"",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    // Without replays nothing is said of memory or allocators.
+    assert!(!page.contains("Memory saved by net") && !page.contains("closest allocator"), "{page}");
+    let (before, after) = (page.find("Findings"), page.find("<table"));
+    assert!(before.is_some() && before < after, "the findings come before any table");
+    let planner = text(&files, "planners/quick.a.html");
+    for said in ["Places in &lt;turn&gt;.", "number 2 of 4 planners", "quick.b.html", "higher on 3."] {
+        assert!(planner.contains(said), "{said}\n{planner}");
+    }
+    assert!(planner.contains("<a href=\"../planners/exact.html\">exact</a>"), "its rival: {planner}");
+    assert_eq!(files.keys().filter(|name| name.starts_with("planners/")).count(), 5);
+}
+
+#[test]
+fn models_have_their_costs_orders_and_curves() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let mut put = |workload: &str, planner: &str, load: u64, height: u64| {
+        let mut row = failure(workload, planner, Status::Feasible, "");
+        (row.load, row.bound, row.height) = (load, load, Some(height));
+        if planner == "portfolio" && workload.contains("train/b4") {
+            let is_safe = workload.contains("safe-");
+            (row.orders_run, row.orders_failed) = (Some(100), Some(if is_safe { 0 } else { 7 }));
+            row.order_bound = workload.contains("order-").then_some(290);
+        }
+        store.append(&row).expect("appends");
+    };
+    for (batch, load) in [(1, 100), (2, 200), (4, 400)] {
+        put(&format!("model/vgg16/train/b{batch}"), "portfolio", load, load + 10);
+    }
+    for (planner, height) in [
+        ("bump", 900),
+        ("mxnet-sharing/in-place-only", 700),
+        ("mxnet-sharing/sharing-only", 600),
+        ("mxnet-sharing", 451),
+    ] {
+        put("model/vgg16/train/b4", planner, 400, height);
+    }
+    put("model/vgg16/infer/b4", "mxnet-sharing", 50, 60);
+    put("model/vgg16/train/b4/order-best", "portfolio", 300, 320);
+    put("model/vgg16/train/b4/safe-pairs", "portfolio", 400, 500);
+    for limit in ["1m", "8m", "16m", "x20"] {
+        put(&format!("model/vgg16/train/b4/ws{limit}"), "portfolio", 410, 420);
+    }
+    let pool = |(batch, held): (u64, u64)| {
+        crate::replays::row(&format!("model/vgg16/train/b{batch}"), "pytorch-caching", &[held; 2])
+    };
+    let rows = [(1, 150), (2, 300), (4, 9_000_000_000)].map(pool);
+    append_rows(dir.path().join("store"), &rows).expect("appends");
+    let mut options = ReportOptions::default();
+    options.nets.kept_bytes = |_| Some(1_000);
+    options.nets.draw = |key| Some(format!("<svg width=\"40pt\" height=\"80pt\">{key}</svg>"));
+    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let largest = text(&files, "tables/model_largest_batch.csv");
+    assert!(largest.contains("vgg16/train,portfolio,1000,>= 4,>= 4,"), "{largest}");
+    assert!(largest.contains("vgg16/train,pytorch-caching (allocator),1000,2 to 3,>= 4,"), "{largest}");
+    assert!(text(&files, "nets/model.vgg16.train.b4.svg").contains("model/vgg16/train/b4"));
+    assert!(text(&files, "models.html").contains("nets/model.vgg16.train.b4.svg"));
+    let cost = text(&files, "tables/memory_cost.csv");
+    assert!(cost.contains("model/vgg16/train/b4,900,700,600,451,60,410,400,0.1\n"), "{cost}");
+    let orders = text(&files, "tables/model_orders.csv");
+    assert!(
+        orders.contains("model/vgg16/train/b4,best,290,400,300,-0.25,410,320,-0.219512195\n"),
+        "{orders}"
+    );
+    let safety = text(&files, "tables/model_safety.csv");
+    assert!(
+        safety.contains("model/vgg16/train/b4,pairs,100,7,0,400,400,0,410,500,0.219512195\n"),
+        "{safety}"
+    );
+    let workspaces = text(&files, "tables/model_workspaces.csv");
+    assert!(workspaces.contains("model/vgg16/train/b4,x20,410,420\n"), "{workspaces}");
+    for plot in ["vgg16.train-memory-by-batch", "model.vgg16.train.b4-memory-by-workspace-in-mib"] {
+        let svg = text(&files, &format!("plots/{plot}.svg"));
+        assert!(svg.contains("load") && svg.contains("portfolio"), "{plot}");
+    }
+}
