@@ -53,13 +53,13 @@ fn dimension(text: &str) -> Result<(String, u64), String> {
 /// Limits of a cell.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Wall time of a cell (10s, 500ms, 2m) [default: 10s, or what the suite says]
+    /// Wall time of each run (10s, 500ms, 2m) [default: 10s, or what the suite says]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) time_limit: Option<Duration>,
-    /// Memory of a cell
+    /// Memory of each run
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4GiB")]
     pub(crate) memory_limit: u64,
-    /// Work of a cell, in the planners' own units: with it, one thread and enough time, a planner that honours
+    /// Work of each run, in the planners' own units: with it, one thread and enough time, a planner that honours
     /// it gives the same plan on every machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) work_limit: Option<u64>,

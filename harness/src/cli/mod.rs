@@ -75,7 +75,7 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
     Verify(VerifyArgs),
-    /// Lower bounds on the height of any plan, and how each was derived
+    /// Prove lower bounds on the height of any plan, and say how each was derived
     Bound(BoundArgs),
     /// Play a trace on online allocators (pools): what they reserve at most, and what it costs
     Simulate(SimulateArgs),
@@ -87,11 +87,11 @@ pub(crate) enum Verb {
     Generate(GenerateArgs),
     /// Make the trace or the graph of a net, or print its figures
     Model(ModelArgs),
-    /// What sharing, other orders and safety in all orders do to the memory of a net or a graph file
+    /// Compare sharing, other orders of the operations, and plans for all orders, by the memory of a net
     Graph(GraphArgs),
-    /// Memory by batch, and the largest batch that fits
+    /// Compute the memory of a net by batch, and the largest batch that fits
     Sweep(SweepArgs),
-    /// What a net that does not fit keeps, swaps to the host and recomputes, and what that costs
+    /// Decide what a net that does not fit keeps, swaps to the host and recomputes, and what that costs
     Schedule(ScheduleArgs),
     /// Read another tool's file
     Import(ImportArgs),
@@ -99,7 +99,7 @@ pub(crate) enum Verb {
     Export(ExportArgs),
     /// Keep a trace in the repository as a recorded workload, with its line in the manifest
     AddWorkload(AddWorkloadArgs),
-    /// Why a framework's memory ran out: what it reserved against the best plan, and what makes the difference
+    /// Explain why a framework's memory ran out: what it reserved against the best plan, and what makes the difference
     Explain(ExplainArgs),
     /// Draw a trace, or a plan of it
     #[cfg(feature = "reports")]
@@ -118,9 +118,9 @@ pub(crate) enum Verb {
     /// Compare times and heights of planners of one bench, as tables
     #[cfg(feature = "reports")]
     Ratios(RatiosArgs),
-    /// What changed between two results, cell by cell; exit code 1 if something is worse
+    /// Show what changed between two results, cell by cell; exit code 1 if something is worse
     Diff(DiffArgs),
-    /// Tables of how time, memory and height grow with the number of buffers
+    /// Write tables of how time, memory and height grow with the number of buffers
     #[cfg(feature = "reports")]
     Scale(ScaleArgs),
     /// Check what works on this machine, and what may disturb a measurement

@@ -24,7 +24,7 @@ pub(crate) struct GenerateArgs {
 
 /// Formats that a file of the lab's own reader may be in, with what they are.
 const OWN_FORMATS: [(&str, &str); 3] = [
-    ("lab", "the lab's CSV, or a graph"),
+    ("lab", "planlab's own CSV, or a graph"),
     ("minimalloc", "MiniMalloc's CSV (`end` columns are inclusive)"),
     (IDEALLOC, "idealloc's CSV; say which ends it excludes by --dialect"),
 ];
@@ -40,7 +40,7 @@ fn import_formats() -> PossibleValuesParser {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// The lab's CSV
+    /// planlab's own CSV
     Lab,
     /// MiniMalloc's CSV
     Minimalloc,
@@ -154,7 +154,7 @@ pub(crate) struct ExplainArgs {
     /// The batch that was recorded: says how large a batch would fit
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// The memory that there is [default: where memory ran out, what was reserved and what the device had left]
+    /// The memory of the device [default: if memory ran out, what was reserved and what the device had left]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
     /// Also write the answer as a page (.html) with a map of the framework's placement and the best plan
