@@ -46,6 +46,7 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
   };
 
   const theme = window.matchMedia("(prefers-color-scheme: dark)");
+  let isPrinted = false;
   const key = (text, color, style = "") => {
     const item = element("li");
     const swatch = element("i", undefined, { class: style });
@@ -76,7 +77,7 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
     figure.querySelector(".keys").replaceChildren(...[...items, ...rest].map(([item]) => item));
   };
   const recolor = () => {
-    map.colors = model.colors[theme.matches ? "dark" : "light"];
+    map.colors = model.colors[theme.matches && !isPrinted ? "dark" : "light"];
     figure.style.setProperty("--hole", map.colors.hole);
     figure.style.setProperty("--hatch", map.colors.hatch);
     const classes = classesOf(model, mode.value, map.colors);
@@ -171,6 +172,14 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
   }
   mode.addEventListener("change", recolor);
   theme.addEventListener("change", recolor);
+  // Paper is light. A browser prints what the canvas holds when the event ends, so it is painted at once.
+  for (const [event, is] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(event, () => {
+      isPrinted = is;
+      recolor();
+      map.paint();
+    });
+  }
 
   const keys = {
     "+": acts.in, "=": acts.in, "-": acts.out, "0": map.all, p: acts.peak, P: acts.peak,

@@ -210,6 +210,7 @@ const mapOf = (canvas, model) => {
     drawAxes();
     canvas.dispatchEvent(new Event("painted"));
   };
+  map.paint = paintAll;
   map.draw = () => {
     if (waiting) return;
     waiting = true;
