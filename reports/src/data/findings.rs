@@ -74,14 +74,18 @@ fn greedy(from: &Grounds<'_>) -> Option<Said> {
     Some(Said {
         core: format!("The median greedy planner is within {} of the bound", percent(middle)),
         rest: format!(
-            " on average ({} greedy planners, {} {}); the best, {}, within {}.",
+            " on average ({} greedy planners, {} {}); the best, {}, has {}.",
             gaps.len(),
             compared.workloads.len(),
             compared.scope,
             key(&best.label),
-            percent(best.gap)
+            gap_of(best.gap)
         ),
     })
+}
+
+fn gap_of(gap: f64) -> String {
+    if gap <= 0.0 { "no gap".to_owned() } else { format!("a gap of {}", percent(gap)) }
 }
 
 /// What the best quick planner and the closest planner take.
@@ -89,17 +93,16 @@ fn quick(from: &Grounds<'_>) -> Option<Said> {
     let compared = from.model.compared.as_ref()?;
     let (quick, closest) = (compared.closest_within(QUICK_NS)?, compared.closest()?);
     let core = format!("A plan takes {}", nanoseconds(quick.time_ns?));
-    let of = |gap: f64| if gap <= 0.0 { "no gap".to_owned() } else { format!("a gap of {}", percent(gap)) };
     let rest = match closest.time_ns.filter(|_| closest.planner != quick.planner) {
         Some(time) => format!(
             " on average with {} and has {}; {} takes {} and has {}.",
             key(&quick.label),
-            of(quick.gap),
+            gap_of(quick.gap),
             key(&closest.label),
             nanoseconds(time),
-            of(closest.gap)
+            gap_of(closest.gap)
         ),
-        None => format!(" on average with {} and has {}.", key(&quick.label), of(quick.gap)),
+        None => format!(" on average with {} and has {}.", key(&quick.label), gap_of(quick.gap)),
     };
     Some(Said { core, rest })
 }

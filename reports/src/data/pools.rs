@@ -88,8 +88,8 @@ pub(crate) struct Closeness {
 /// The names of contenders that know the future, or that bound the others: they are not compared.
 const APART: [&str; 4] = ["profile-guided", "network-wise", "plan", "empty-loop"];
 
-/// Compares the allocators on the recorded nets (without one, on all workloads) that every allocator served which served
-/// at least half; `None` without any.
+/// Compares the allocators on the recorded nets (without one, on all workloads) of all allocators that served at least half;
+/// `None` without any.
 pub(crate) fn closeness(model: &Model, replays: &Replays) -> Option<Closeness> {
     let is_online = |label: &str| !APART.iter().any(|apart| label.starts_with(apart));
     let mut held: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();

@@ -68,6 +68,10 @@ const LEAST: f64 = 30.0;
 const BAR: f64 = 9.0;
 const MOST: f64 = 110.0;
 const BETWEEN: f64 = 16.0;
+/// Bars grow up to this many times the width that they need.
+const STRETCH: f64 = 3.0;
+/// The least width of a frame with its axis, in pixels.
+const NARROW: u32 = 440;
 
 /// The number of bars as wide as this many dots: a dot is two thirds as wide.
 pub(crate) const fn narrow(dots: usize) -> usize {
@@ -88,8 +92,11 @@ pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars
 impl Bars {
     /// Draws the slots side by side, with space between groups, and names them below the frame.
     pub(crate) fn plot(self) -> Drawing {
-        let (left, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
-        let width = width_with_legend(left, (1060, 1240), &self.entries);
+        let (most, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
+        // A few bars do not need the whole width.
+        let left = (ROOM.left + right + pixel(self.widths().iter().sum::<f64>() * STRETCH).unsigned_abs())
+            .clamp(NARROW, most);
+        let width = width_with_legend(left, (left.max(NARROW + 200), 1240), &self.entries);
         let size = (width, ROOM.top + self.height + ROOM.bottom + ROOM.below);
         figure(self.title.clone(), size, move |root| {
             let area = legend(root, left, ROOM.top, &self.entries)?;
@@ -101,15 +108,24 @@ impl Bars {
         })
     }
 
+    fn most_bars(&self) -> usize {
+        self.slots.iter().map(|slot| slot.bars.len() + narrow(slot.dots.len())).max().unwrap_or(0)
+    }
+
+    /// The pixels that each group needs.
+    fn widths(&self) -> Vec<f64> {
+        let groups = self.slots.chunk_by(|a, b| a.group == b.group);
+        let names = |group: &'_ [Slot]| group.iter().map(|slot| slot.name.clone()).collect::<Vec<_>>();
+        groups
+            .map(|group| needed(&group[0].group, names(group).iter().map(String::as_str), self.most_bars()))
+            .collect()
+    }
+
     fn draw(&self, root: &Area<'_>, chart: &mut Chart<'_>, wide: f64) -> Drawn {
         let groups: Vec<&[Slot]> = self.slots.chunk_by(|a, b| a.group == b.group).collect();
-        let bars = self.slots.iter().map(|slot| slot.bars.len() + narrow(slot.dots.len())).max().unwrap_or(0);
-        let most = MOST.max(BAR * count_real(bars));
-        let widths: Vec<f64> = groups
-            .iter()
-            .map(|group| needed(&group[0].group, group.iter().map(|slot| slot.name.as_str()), bars))
-            .collect();
-        let stretch = (wide / widths.iter().sum::<f64>().max(1.0)).min(3.0);
+        let most = MOST.max(BAR * count_real(self.most_bars()));
+        let widths = self.widths();
+        let stretch = (wide / widths.iter().sum::<f64>().max(1.0)).min(STRETCH);
         let mut left = 0.0;
         for (group, width) in groups.into_iter().zip(widths) {
             let width = width * stretch;

@@ -22,23 +22,24 @@ pub(crate) const PINK: RGBColor = RGBColor(0xcc, 0x4c, 0x78);
 pub(crate) const PURPLE: RGBColor = RGBColor(0x8a, 0x63, 0xd2);
 pub(crate) const GRAY: RGBColor = RGBColor(0x8b, 0x94, 0x9e);
 
+/// Each is as far as possible from those before it, also without red-green vision.
 const SERIES: [RGBColor; 16] = [
     BLUE,
     ORANGE,
     GREEN,
     PINK,
     PURPLE,
-    RGBColor(0x24, 0x92, 0xb8),
-    RGBColor(0xb0, 0x8d, 0x00),
-    RGBColor(0xd9, 0x5f, 0x0e),
-    RGBColor(0x5b, 0x8c, 0x2a),
-    RGBColor(0xa8, 0x56, 0xa0),
-    RGBColor(0x2a, 0x9d, 0x8f),
-    RGBColor(0xe0, 0x6c, 0x6c),
-    RGBColor(0x6c, 0x7b, 0x95),
+    RGBColor(0x6c, 0x66, 0x10),
+    RGBColor(0x7b, 0x91, 0xae),
+    RGBColor(0x9a, 0x46, 0x94),
+    RGBColor(0x64, 0x83, 0xff),
     RGBColor(0x9c, 0x6b, 0x3f),
-    RGBColor(0x3f, 0x6f, 0xd6),
+    RGBColor(0xe0, 0x6c, 0x6c),
     RGBColor(0x66, 0x99, 0x3c),
+    RGBColor(0x24, 0x92, 0xb8),
+    RGBColor(0x2a, 0x9d, 0x8f),
+    RGBColor(0xd9, 0x5f, 0x0e),
+    RGBColor(0xb0, 0x8d, 0x00),
 ];
 
 /// The colour of the series with this index.
@@ -64,7 +65,8 @@ pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
         None => RGBColor(0x6f, 0x9f, 0xd0),
         Some("activation" | "forward" | "feature") => BLUE,
         Some("gradient" | "grad" | "backward") => ORANGE,
-        Some("workspace" | "temporary" | "temp") => PURPLE,
+        Some("workspace") => PURPLE,
+        Some("temporary" | "temp") => RGBColor(0x9c, 0x6b, 0x3f),
         Some("param" | "parameter" | "weight") => GREEN,
         Some("input" | "data") => RGBColor(0xb0, 0x8d, 0x00),
         Some("optimizer" | "state") => PINK,

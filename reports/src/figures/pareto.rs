@@ -1,12 +1,12 @@
 //! Mean gap against mean planning time, with the names of the planners that no other beats in both.
 
-use plotters::element::Text;
+use plotters::element::{PathElement, Text};
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::chart::{Chart, LETTERS, Marker, Room, chart, letters, line, text_width, told};
 use super::coord::Axis;
-use super::palette::{BLUE, GRAY, Shape, TEXT};
+use super::palette::{BLUE, GRAY, MUTED, Shape, TEXT};
 use super::{Area, Drawing, Drawn, figure};
 use crate::format::{nanoseconds, percent};
 
@@ -44,7 +44,7 @@ pub(crate) fn plot(spots: &[Spot]) -> Option<Drawing> {
         };
         chart.draw_series(spots.iter().filter(|spot| !spot.is_front).map(|spot| dot(spot, 3, GRAY)))?;
         chart.draw_series(front.iter().map(|spot| dot(spot, 5, BLUE)))?;
-        names(root, &chart, &front)
+        names(root, &chart, &spots, &front)
     }))
 }
 
@@ -59,23 +59,37 @@ fn steps(chart: &mut Chart<'_>, front: &[&Spot], end: f64) -> Drawn {
     line(chart, points, BLUE.stroke_width(1), true)
 }
 
-/// Writes the names of the front beside their dots, without an overlap.
-fn names(root: &Area<'_>, chart: &Chart<'_>, front: &[&Spot]) -> Drawn {
+/// Writes the names of the front beside their dots, over no other name and no dot if there is room.
+fn names(root: &Area<'_>, chart: &Chart<'_>, spots: &[Spot], front: &[&Spot]) -> Drawn {
     let (right, bottom) = ((SIZE.0 - ROOM.right).cast_signed(), (SIZE.1 - ROOM.bottom).cast_signed() - 8);
+    let place = |spot: &Spot| chart.backend_coord(&(spot.time_ns.max(1.0), spot.gap));
+    let dots: Vec<(i32, i32)> = spots.iter().map(place).collect();
     let mut taken: Vec<(i32, i32, i32)> = Vec::new();
     for spot in front {
-        let (x, y) = chart.backend_coord(&(spot.time_ns.max(1.0), spot.gap));
+        let (x, y) = place(spot);
         let wide = text_width(&spot.label, LETTERS).cast_signed();
         let is_free = |&(left, middle): &(i32, i32)| {
             let apart =
                 |&(l, r, m): &(i32, i32, i32)| left > r + 4 || left + wide < l - 4 || (middle - m).abs() > 15;
             left + wide <= right && middle > 10 && middle < bottom && taken.iter().all(apart)
         };
-        let rows = [-12, 12, -26, 26, -40, -54, -68, -82];
-        let places =
-            rows.iter().flat_map(|row| [(x + 8, y + row), (x - wide - 8, y + row), (x - wide / 2, y + row)]);
-        let place = places.into_iter().find(is_free).unwrap_or((x - wide - 8, y - 12));
+        let covers_no_dot = |&(left, middle): &(i32, i32)| {
+            dots.iter().all(|&(x, y)| x < left - 5 || x > left + wide + 5 || (y - middle).abs() > 11)
+        };
+        let rows = [-12, 12, 0, -26, 26, -40, 40, -54, -68, -82];
+        let places = || {
+            let beside = rows.iter().flat_map(|row| {
+                [(x + 9, y + row), (x - wide - 9, y + row), (x - wide / 2, y + row), (x - wide - 40, y + row)]
+            });
+            beside.filter(&is_free)
+        };
+        let place =
+            places().find(covers_no_dot).or_else(|| places().next()).unwrap_or((x - wide - 8, y - 12));
         taken.push((place.0, place.0 + wide, place.1));
+        if (place.1 - y).abs() > 14 || place.0 > x + 12 || place.0 + wide < x - 12 {
+            let edge = (x.clamp(place.0, place.0 + wide), place.1 + if place.1 < y { 7 } else { -7 });
+            root.draw(&PathElement::new([(x, y), edge], MUTED.stroke_width(1)))?;
+        }
         let style = letters(LETTERS, TEXT).pos(Pos::new(HPos::Left, VPos::Center));
         root.draw(&Text::new(spot.label.as_str(), place, style))?;
     }

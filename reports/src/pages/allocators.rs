@@ -16,11 +16,11 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let mut pieces = Vec::new();
     if let Some(close) = pools::closeness(site.model, site.replays) {
         pieces.push(Piece::text(format!(
-            "Over the {} workloads that every allocator served which served at least half, {} comes closest to the best \
-             plan: it reserves {} more on average.",
-            close.workloads,
+            "{} comes closest to the best plans: it reserves {} more on average, over the {} workloads that are compared. \
+             These are the workloads of all allocators that served at least half.",
             close.ranked[0].0,
             crate::format::percent(close.ranked[0].1),
+            close.workloads,
         )));
         pieces.extend(savings::closeness(&close.ranked).map(|drawing| {
             let caption = "Reserved memory over the height of the best plan, less 1: geometric mean over the same workloads.";

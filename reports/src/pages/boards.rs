@@ -18,8 +18,8 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let model = site.model;
     let mut pieces = vec![Piece::note(
         "A mean compares only planners that ran on the same workloads. So the planners of each suite are compared on the \
-         common workloads: those on which every planner ran that ran on at least half of the suite. A table has one row \
-         for each planner, with its best variant (order, parameters, limits). Below each table is one of all variants, \
+         common workloads: those of all planners that ran on at least half of the suite. A table has one row for each \
+         planner, with its best variant (order, parameters, limits). Below each table is one of all variants, \
          with their means over everything that they ran on. Runs at a fixed capacity are left out.",
     )];
     if model.boards.is_empty() {
@@ -65,14 +65,19 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 
 /// What a comparison covers, in a sentence.
 pub(super) fn scope(compared: &Comparison) -> String {
-    format!(
-        "{} planners on the same {} of {} {}: those on which every planner ran that ran on at least half of them. {} \
-         other planners did not run on all of these, failed on one, or hand memory over in place; they are left out.",
+    let compares = format!(
+        "{} planners on the same {} of {} {}.",
         compared.ranked.len(),
         compared.workloads.len(),
         compared.of,
-        compared.scope,
-        compared.left_out,
+        compared.scope
+    );
+    if compared.left_out == 0 {
+        return compares;
+    }
+    format!(
+        "{compares} Left out: {}, not run on all of these, failed on one, or handing memory over in place.",
+        counted(compared.left_out as u64, "other planner")
     )
 }
 
@@ -94,7 +99,8 @@ pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Ta
     );
     for family in compared.families() {
         let best = family.best;
-        let summary = site.known_planner(best.planner).map(|known| Value::text(&known.summary));
+        let summary =
+            site.known_planner(best.planner).map(|known| Value::text(known.summary.replace('`', "")));
         table.push(vec![
             Value::text(family.name),
             site.link_planner(best.planner),
@@ -190,19 +196,31 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
     let partial = leaders.all.len() - leaders.common.len();
     vec![
         format!(
-            "{} planners on {} workloads of {} to {} buffers ({}).",
+            "{} planners on {} of {} ({}).",
             leaders.all.len(),
-            workloads.len(),
-            count(least),
-            count(most),
+            counted(workloads.len() as u64, "workload"),
+            if least == most {
+                counted(most, "buffer")
+            } else {
+                format!("{} to {} buffers", count(least), count(most))
+            },
             groups.join(", ")
         ),
-        format!(
-            "{} of the workloads are common; {partial} variants did not run on all of those and are left out.",
-            leaders.common_workloads.len()
-        ),
+        match (leaders.common_workloads.len(), partial) {
+            (common, 0) if common == workloads.len() => "All of them ran on all of these.".to_owned(),
+            (common, 0) => format!("All of them ran on {common} of these, which are compared."),
+            (common, partial) => format!(
+                "Compared on {common} of these; left out: {}, not run on all of those.",
+                counted(partial as u64, "variant")
+            ),
+        },
         conditions(&cells),
     ]
+}
+
+/// A number with its noun: `1 workload`, `2 workloads`.
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn conditions(cells: &[&CellRow]) -> String {

@@ -82,7 +82,7 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
         ("memory limit", or_none(row.memory_limit_bytes.map(bytes))),
         ("capacity", or_none(row.target_bytes.map(exact))),
         ("limits by", row.mechanism.clone()),
-        ("remark", row.reason.clone()),
+        ("remark", if row.reason.is_empty() { "none".to_owned() } else { row.reason.clone() }),
     ]
 }
 

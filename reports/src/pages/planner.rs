@@ -50,15 +50,33 @@ fn standing(model: &Model, planner: usize) -> Option<String> {
     ))
 }
 
+/// A term is written as an order of growth; words are said as they are.
+fn running_time(complexity: &str) -> String {
+    match complexity {
+        "anytime" => "until it is stopped; the best plan so far counts".to_owned(),
+        term if term.starts_with(|first: char| {
+            first == '('
+                || first.is_ascii_digit()
+                || term.starts_with("n ")
+                || term.starts_with("n^")
+                || term == "n"
+        }) =>
+        {
+            format!("O({term})")
+        }
+        words => words.to_owned(),
+    }
+}
+
 fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(known) = site.known_planner(planner) {
         facts.push(("kind", known.kind.clone()));
         facts.push(("guarantee", known.guarantee.clone()));
-        facts.push(("running time", format!("O({})", known.complexity)));
+        facts.push(("running time", running_time(&known.complexity)));
         facts.push(("published", known.reference.clone()));
     }
-    facts.retain(|(_, value)| !value.is_empty() && value != "O()");
+    facts.retain(|(_, value)| !value.is_empty());
     if let Some(own) = site.model.leaders.iter().find(|leader| leader.planner_number == planner) {
         facts.extend(results(own));
     }

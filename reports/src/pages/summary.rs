@@ -88,7 +88,7 @@ fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
     };
     let mut text = linked(Text::from("Use "), &closest);
     if let Some(quick) = quick {
-        text = linked(text.plain("; "), &quick).plain(" where a millisecond counts");
+        text = linked(text.plain("; "), &quick).plain(" if a millisecond counts");
     }
     Some(Piece::lead(text.plain(".")))
 }

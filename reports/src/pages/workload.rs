@@ -44,7 +44,7 @@ fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
     let Some(best) = mapped.first() else { return Vec::new() };
     let mut pieces = vec![Piece::heading("Placement maps")];
     if same_plan(model, workload, best, baseline) {
-        pieces.push(Piece::note(format!("The plan of {baseline} is the first one.")));
+        pieces.push(Piece::note(format!("{baseline} found the plan of the first map too.")));
     }
     let label = |map: &Mapped| caption(model, &model.cells[map.cell]);
     let viewer = site.instances[workload].as_ref().and_then(|stored| stored.viewer.clone());

@@ -217,7 +217,7 @@ fn shown(table: &Table, root: &str) -> Markup {
             div.scroll.high[table.rows.len() > HIGH] tabindex="0" {
                 table.sortable.turned[table.turned] {
                     thead { tr { @for (at, column) in table.columns.iter().enumerate() { th.number[table.is_number(at)] scope="col" { span { (column.title) } } } } }
-                    tbody { @for row in &table.rows { tr { @for value in row { (cell(value, root)) } } } }
+                    tbody { @for row in &table.rows { tr { @for (at, value) in row.iter().enumerate() { (cell(value, table.is_number(at), root)) } } } }
                 }
             }
             figcaption {
@@ -239,7 +239,7 @@ fn files(table: &Table, root: &str) -> Markup {
 /// Longer texts need a wide column, and their links may break.
 const LONG: usize = 44;
 
-fn cell(value: &Value, root: &str) -> Markup {
+fn cell(value: &Value, is_number: bool, root: &str) -> Markup {
     let raw = value.raw();
     html! {
         @match value {
@@ -251,7 +251,7 @@ fn cell(value: &Value, root: &str) -> Markup {
                 }
             }
             Value::Bytes(number) => td.number data-v=(raw) title=(format!("{} bytes", count(*number))) { (value.shown()) },
-            Value::Missing => td.number.missing { (value.shown()) },
+            Value::Missing => td.missing.number[is_number] { (value.shown()) },
             _ => td.number data-v=(raw) { (value.shown()) },
         }
     }

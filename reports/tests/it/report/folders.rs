@@ -6,7 +6,7 @@ use planlab_files::FolderError;
 use planlab_reports::{Report, ReportError, ReportOptions};
 use planlab_results::{Status, Store};
 
-use super::{failure, instance, options, read, store, text, written};
+use super::{failure, options, read, store, text, written};
 
 #[test]
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
