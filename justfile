@@ -116,7 +116,7 @@ diff-builds A B *ARGS: build
 diff-selftest *ARGS:
     scripts/diff-selftest {{ARGS}}
 
-# the figures of the README, from committed records and workloads
+# the figures of the README and of docs/run.md, from committed records and workloads
 figures: build
     scripts/figures "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
 
