@@ -145,7 +145,7 @@ def plan(
     lower, upper: steps; any numbers of 64 bits (operations, nanoseconds).
     size: bytes, more than 0.
     alignment: what each offset has to be a multiple of; a number for each buffer, or one for all.
-    pins: fixed offsets in bytes; -1 or None where a buffer has none.
+    pins: fixed offsets in bytes; -1 or None for a buffer without one.
     capacity: the arena's size in bytes, if it is given; planning ends with the first plan that fits it.
     time_limit: seconds, 10 if nothing is said; math.inf plans until the plan is proved optimal.
     planner: a key of `planners()`.

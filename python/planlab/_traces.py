@@ -48,7 +48,7 @@ class Trace:
 
     @cached_property
     def pins(self) -> NDArray[np.int64]:
-        """Fixed offsets in bytes; -1 where a buffer has none."""
+        """Fixed offsets in bytes; -1 for a buffer without one."""
         return self._native.pins()
 
     @cached_property

@@ -117,7 +117,7 @@ pub struct Waste {
 }
 
 impl Waste {
-    /// What a trace and its framework say; `None` where it is not known what was reserved.
+    /// What a trace and its framework say; `None` if it is not known what was reserved.
     #[must_use]
     pub fn of(trace: &Trace, framework: &Framework) -> Option<Self> {
         if framework.segments.is_empty() {

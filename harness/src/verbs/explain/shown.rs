@@ -48,7 +48,7 @@ fn title(explained: &Explained<'_>) -> String {
     format!("{}{part}: {} buffers{aligned}", explained.file, explained.trace.instance.len())
 }
 
-/// Why this trace, where the file has several.
+/// Why this trace, if the file has several.
 fn others(explained: &Explained<'_>) -> Option<String> {
     let why = explained.why?;
     let one = |other: &super::Summary| match other.reserved {

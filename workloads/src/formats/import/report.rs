@@ -174,7 +174,7 @@ impl Framework {
         Self { name, ..Self::default() }
     }
 
-    /// The call stack that allocated a buffer, innermost frame first; empty where it is not known.
+    /// The call stack that allocated a buffer, innermost frame first; empty if it is not known.
     pub fn stack(&self, buffer: usize) -> impl Iterator<Item = &str> {
         let number = self.stack_of.get(buffer).copied().flatten();
         let stack = number.and_then(|number| self.stacks.get(number as usize));
