@@ -148,7 +148,12 @@ fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {
             mark: None,
         })
         .collect();
-    let note = format!("{} to {}", nanoseconds(least), nanoseconds(most));
+    // One value needs no range.
+    let note = if least < most {
+        format!("{} to {}", nanoseconds(least), nanoseconds(most))
+    } else {
+        nanoseconds(most)
+    };
     Some(Bars { title: title.to_owned(), y, height: 262, note, slots, entries: Vec::new() }.plot())
 }
 

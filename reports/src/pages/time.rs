@@ -92,7 +92,12 @@ fn plot(title: &str, slots: &[(NetParts<'_>, &[Timed<'_>])]) -> Option<Drawing> 
         title: title.to_owned(),
         y,
         height: height_beside(entries.len()),
-        note: format!("{} to {}", nanoseconds(least), nanoseconds(most)),
+        // One value needs no range.
+        note: if least < most {
+            format!("{} to {}", nanoseconds(least), nanoseconds(most))
+        } else {
+            String::new()
+        },
         slots: slots.iter().map(|(key, timed)| slot(key, timed)).collect(),
         entries,
     };
