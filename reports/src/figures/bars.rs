@@ -203,3 +203,25 @@ fn draw_dot(chart: &mut Chart<'_>, dot: &Dot, x: f64) -> Drawn {
 pub(crate) fn height_beside(entries: usize) -> u32 {
     (LINE * u32::try_from(entries).unwrap_or(u32::MAX).min(60)).max(300)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn width(nets: usize) -> u32 {
+        let slot =
+            |number: usize| Slot { group: format!("net {number}"), name: "b1".to_owned(), ..Slot::default() };
+        let (title, note) = ("t".to_owned(), String::new());
+        let slots = (0..nets).map(slot).collect();
+        Bars { title, y: Axis::plain(0.0..1.0), height: 200, note, slots, entries: Vec::new() }
+            .plot()
+            .size()
+            .0
+    }
+
+    #[test]
+    fn a_chart_of_a_few_bars_is_narrow() {
+        assert!(width(1) < 700 && width(1) < width(6), "{} {}", width(1), width(6));
+        assert_eq!(width(60), 1060);
+    }
+}

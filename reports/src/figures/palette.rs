@@ -297,6 +297,19 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_a_chart_look_different() {
+        let part = |one: u8, other: u8| f64::from(one) - f64::from(other);
+        for (number, one) in SERIES[..9].iter().enumerate() {
+            for other in &SERIES[..number] {
+                let apart = part(one.0, other.0).hypot(part(one.1, other.1)).hypot(part(one.2, other.2));
+                assert!(apart > 50.0, "{} and {}: {apart:.0}", hex(*one), hex(*other));
+            }
+        }
+        let (temporary, workspace) = (category(Some("temp"), 0), category(Some("workspace"), 1));
+        assert_ne!(temporary, workspace, "a net has both");
+    }
+
+    #[test]
     fn neighbours_in_a_series_differ_in_colour_or_shape() {
         let looks: std::collections::BTreeSet<_> =
             (0..60).map(|number| format!("{:?} {:?}", series(number), shape(number))).collect();

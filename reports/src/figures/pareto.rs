@@ -118,4 +118,25 @@ mod tests {
         assert_ne!(at("quick&lt;"), at("close"), "names stand apart");
         assert!(plot(&[]).is_none());
     }
+
+    #[test]
+    fn a_name_covers_no_dot() {
+        // A dot is where the name would be: to the right of its own, and above.
+        let spot =
+            |label: &str, time_ns, gap, is_front| Spot { label: label.to_owned(), time_ns, gap, is_front };
+        let place = |spots: &[Spot]| -> (f64, f64) {
+            let svg = plot(spots).expect("drawn").to_inline_svg().expect("writes");
+            let text =
+                svg.split(">best<").next().and_then(|text| text.rsplit("<text").next()).expect("a name");
+            let number = |name: &str| {
+                let rest = text.split(&format!(" {name}=\"")).nth(1).expect("a place");
+                rest.split('"').next().and_then(|number| number.parse().ok()).expect("a number")
+            };
+            (number("x"), number("y"))
+        };
+        let (best, far) = (spot("best", 1e4, 0.02, true), spot("far", 1e8, 0.5, false));
+        let alone = place(&[best.clone(), far.clone()]);
+        let near = spot("near", 1.25e4, 0.026, false);
+        assert_ne!(place(&[best, near, far]), alone);
+    }
 }

@@ -217,6 +217,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_running_time_is_a_term_or_words() {
+        assert_eq!(running_time("n g log n for g gaps to compare"), "O(n g log n for g gaps to compare)");
+        assert_eq!(running_time("(n + r) log n"), "O((n + r) log n)");
+        assert_eq!(running_time("exponential"), "exponential");
+        assert_eq!(running_time("anytime"), "until it is stopped; the best plan so far counts");
+        assert_eq!(running_time(""), "");
+    }
+
+    #[test]
     fn a_line_becomes_a_sentence() {
         assert_eq!(sentence("first fit in order of size"), "First fit in order of size.");
         assert_eq!((sentence("A."), sentence("")), ("A.".to_owned(), ".".to_owned()));

@@ -269,6 +269,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn paper_gets_whole_tables_and_the_colours_that_mean_something() {
+        let (_, print) = STYLE.split_once("@media print").expect("a style for paper");
+        assert!(print.contains("td.heat, .keys i, .map img") && print.contains("print-color-adjust: exact"));
+        assert!(print.contains(".scroll, .scroll.high, .plot, .tall, #grid { overflow: visible"));
+        assert!(print.contains("table:has(th:nth-child(22))") && print.contains("nav, .filters"));
+    }
+
+    #[test]
     fn html_is_escaped() {
         let columns = [("name", "Name"), ("height_bytes", "Height"), ("gap", "Gap")];
         let mut table = Table::named("sample", "A sample, of 50 %.", &columns);

@@ -160,3 +160,12 @@ fn the_script_asks_for_nothing_outside_of_the_page() {
         assert!(!SCRIPT.contains(word) && !STYLE.contains(word), "{word}");
     }
 }
+
+#[test]
+fn paper_gets_a_light_map_with_its_colours_and_without_controls() {
+    assert!(SCRIPT.contains("[\"beforeprint\", true]") && SCRIPT.contains("theme.matches && !isPrinted"));
+    let (screen, print) = STYLE.split_once("@media print").expect("a style for paper");
+    assert!(screen.contains(".viewer .controls { display: flex"), "what is hidden later is shown first");
+    assert!(print.contains(".viewer .controls,") && print.contains("display: none"), "{print}");
+    assert!(print.contains(".viewer .keys i, .viewer canvas { print-color-adjust: exact"), "{print}");
+}
