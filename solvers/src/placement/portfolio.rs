@@ -7,7 +7,8 @@
 //! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
 //!    local (one in eight if there are few buffers); on odd threads twice as many are.
 //! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
-//!    on while it joins more than half of the buffers, more seldom with each course that it has to give up.
+//!    on while it joins more than half of the buffers, more seldom with each course that it has to give up. If there are
+//!    many buffers, it gets as much work as exact search, and begins.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
@@ -147,20 +148,20 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
     let mut building = Building::new(run, number);
     for turn in 1_u64.. {
         over.check()?;
-        building.turn(run, turn)?;
+        building.turn(run, turn, exact.as_ref().map_or(0, Minimiser::work), over)?;
         let every = if run.instance().len() < FEW { 8 } else { 4 };
         let is_local = turn.is_multiple_of(if number % 2 == 1 { every / 2 } else { every });
         let goes_on = match (&mut exact, &mut local) {
             (None, None) if building.search.is_some() => true,
             (None, None) => return Ok(()),
             (Some(exact), Some(local)) if !is_local => {
-                let goes_on = exact.turn(run, over)?;
+                let goes_on = exact.turn(run, building.nodes(), over)?;
                 if let Some(plan) = exact.take_plan() {
                     local.go_on_from(run, &plan)?;
                 }
                 goes_on
             }
-            (Some(exact), None) => exact.turn(run, over)?,
+            (Some(exact), None) => exact.turn(run, building.nodes(), over)?,
             (_, Some(local)) => local.turn(run)?,
         };
         if !goes_on {
@@ -213,8 +214,14 @@ impl Local {
 const FIRST_BUILDING: u64 = 20_000;
 const GROWTH: u64 = 4;
 const BUILDING_PER_BUFFER: u64 = 10_000;
-/// From this number of buffers on, a turn of exact search takes longer than the first blocks do.
+/// From `FEW` buffers on, it works at least as much as exact search; this is what a unit of the latter counts.
+const WORK_PER_UNIT: u64 = 16;
+/// From this number of buffers on, a single dive of exact search takes seconds. So building goes first, with these units of
+/// work for each buffer: the first blocks, and then, if there is hope, what usually leaves few. Until `COURSES` were in
+/// vain, it has odd threads for itself, and exact search does no more than a dive a turn on the others.
 const LARGE: usize = 2_000;
+const FIRST_BLOCKS: u64 = 100;
+const FEW_BLOCKS: u64 = 5_000;
 /// Courses in vain before block building waits twice as many turns of the others, and how often that happens.
 const COURSES: u64 = 4;
 const DOUBLINGS: u64 = 4;
@@ -222,6 +229,8 @@ const DOUBLINGS: u64 = 4;
 /// Block building between the turns of the other searches.
 struct Building {
     search: Option<BlockSearch>,
+    is_large: bool,
+    is_odd: bool,
     /// The next turn before which it is due, and its units of work.
     next: u64,
     units: u64,
@@ -229,17 +238,50 @@ struct Building {
 
 impl Building {
     fn new(run: &mut Run<'_>, number: usize) -> Self {
-        let is_first = number % 2 == 1 || run.instance().len() >= LARGE;
-        Self { search: BlockSearch::new(run), next: if is_first { 1 } else { 2 }, units: FIRST_BUILDING }
+        let (is_large, is_odd) = (run.instance().len() >= LARGE, number % 2 == 1);
+        let next = if is_large || is_odd { 1 } else { 2 };
+        Self { search: BlockSearch::new(run), is_large, is_odd, next, units: FIRST_BUILDING }
     }
 
-    fn turn(&mut self, run: &mut Run<'_>, turn: u64) -> Result<(), Halt> {
-        let Some(search) = self.search.as_mut().filter(|_| turn >= self.next) else { return Ok(()) };
-        let goes_on = search.slice(run, self.units)?;
-        let most = BUILDING_PER_BUFFER * run.instance().len() as u64;
-        self.units = (GROWTH * self.units).min(most.max(FIRST_BUILDING));
-        self.next = turn + (1 << (search.courses() / COURSES).min(DOUBLINGS));
-        if !goes_on || !search.is_promising() {
+    /// Whether it goes before all others.
+    fn leads(&self) -> bool {
+        self.is_large && self.search.as_ref().is_some_and(|search| search.courses() < COURSES)
+    }
+
+    /// The most nodes for each item of a turn of exact search.
+    fn nodes(&self) -> u64 {
+        if self.leads() { 1 } else { u64::MAX }
+    }
+
+    /// Its turn, if it is due before this turn of the others; `exact` is the work of exact search so far.
+    fn turn(&mut self, run: &mut Run<'_>, turn: u64, exact: u64, over: &Over<'_>) -> Result<(), Halt> {
+        let Some(search) = &self.search else { return Ok(()) };
+        let count = run.instance().len() as u64;
+        let given_up = (search.courses() / COURSES).min(DOUBLINGS);
+        let share = if count >= FEW as u64 { (WORK_PER_UNIT * exact) >> given_up } else { 0 };
+        let behind = share.saturating_sub(search.work());
+        if turn < self.next && behind == 0 {
+            return Ok(());
+        }
+        self.next = turn + (1 << given_up);
+        if turn == 1 && self.is_large {
+            self.build(run, FIRST_BLOCKS * count)?;
+            self.build(run, FEW_BLOCKS * count)?;
+            while self.is_odd && self.leads() {
+                over.check()?;
+                self.build(run, BUILDING_PER_BUFFER * count)?;
+            }
+            return Ok(());
+        }
+        let units = self.units;
+        self.units = (GROWTH * units).min((BUILDING_PER_BUFFER * count).max(FIRST_BUILDING));
+        self.build(run, units.max(behind))
+    }
+
+    /// Builds for some units of work, and gives up if there is nothing more to find or no hope.
+    fn build(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+        let Some(search) = &mut self.search else { return Ok(()) };
+        if !search.slice(run, units)? || !search.is_promising() {
             self.search = None;
         }
         Ok(())

@@ -114,7 +114,7 @@ pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
 pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
     team(run, task.stack(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, task, number)?;
-        while minimiser.turn(run, over)? {}
+        while minimiser.turn(run, u64::MAX, over)? {}
         Ok(())
     })
 }
@@ -139,6 +139,7 @@ pub(crate) struct Minimiser<'p> {
     refuted: u64,
     /// The last plan found.
     best: Option<Plan>,
+    work: u64,
 }
 
 impl<'p> Minimiser<'p> {
@@ -152,7 +153,23 @@ impl<'p> Minimiser<'p> {
         run.raise_bound(task.problem.floor(), Scope::Any, Evidence::Load)?;
         let restarts = Restarts::new(&task.problem, task.pruning, run.rng().random());
         let number = number as u64;
-        Ok(Self { task, restarts, number, turns: 0, low: 0, high: 0, since: 0, refuted: 0, best: None })
+        Ok(Self {
+            task,
+            restarts,
+            number,
+            turns: 0,
+            low: 0,
+            high: 0,
+            since: 0,
+            refuted: 0,
+            best: None,
+            work: 0,
+        })
+    }
+
+    /// Units of work of all turns.
+    pub(crate) const fn work(&self) -> u64 {
+        self.work
     }
 
     /// Takes the last plan found.
@@ -160,13 +177,14 @@ impl<'p> Minimiser<'p> {
         self.best.take()
     }
 
-    /// One restart; false if nothing is left to find.
+    /// One restart of at most `nodes` nodes for each item; false if nothing is left to find.
     ///
     /// # Errors
     ///
     /// The `Halt` of the run.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
+    pub(crate) fn turn(&mut self, run: &mut Run<'_>, nodes: u64, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
+        let nodes = nodes.saturating_mul(self.task.problem.items.len() as u64);
         self.turns += 1;
         let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
@@ -175,12 +193,14 @@ impl<'p> Minimiser<'p> {
             let (part, turn) = self.next_high();
             (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn)
         };
+        let done = &mut self.work;
         let mut tick = |work| {
+            *done += work;
             run.tick(work)?;
             over.check()
         };
         let bytes = capacity * self.task.problem.unit();
-        let verdict = self.restarts.step(bytes, turn, u64::MAX, &mut tick)?;
+        let verdict = self.restarts.step(bytes, turn, nodes, &mut tick)?;
         self.take(run, capacity, verdict)?;
         Ok(true)
     }

@@ -74,7 +74,7 @@ pub(crate) fn search(
 }
 
 /// `None` if a number is too large for the search.
-fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
+pub(crate) fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
     let buffer = |start: u32, end: u32, size: u64| {
         Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?))
     };

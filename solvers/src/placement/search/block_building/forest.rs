@@ -164,6 +164,18 @@ impl Forest {
         }
     }
 
+    /// What the capacity leaves for waste beside a root, at most: at its first and last column.
+    pub(super) fn room(&self, id: u32) -> u64 {
+        let Block { start, end, .. } = self.block(id);
+        let load = self.load[start as usize].max(self.load[end as usize - 1]);
+        self.capacity.saturating_sub(load)
+    }
+
+    /// The load of all roots.
+    pub(super) fn highest_load(&self) -> u64 {
+        self.load.iter().copied().max().unwrap_or(0)
+    }
+
     fn sizes(&self, join: &Join) -> [u64; 5] {
         let mut sizes = [0; 5];
         for (size, &part) in sizes.iter_mut().zip(join.parts()) {

@@ -26,6 +26,15 @@ const MOST_SEEN: usize = 48;
 /// Candidates between two reports of the work.
 const REPORT: u64 = 1 << 12;
 
+/// A side of the centre of a wheel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Around {
+    Left,
+    Right,
+    Top,
+    Bottom,
+}
+
 /// A join and its doubt.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
@@ -139,9 +148,11 @@ impl Joins {
         before.iter().for_each(|&earlier| self.row(forest, earlier, id, rng));
         after.iter().for_each(|&later| self.row(forest, id, later, rng));
         self.wheels(forest, id, None, rng);
-        for centre in before.iter().chain(after).copied().chain(beside).chain(until) {
-            self.wheels(forest, centre, Some(id), rng);
-        }
+        // Where the root lies around a centre follows from the step that they share.
+        before.iter().for_each(|&centre| self.wheels(forest, centre, Some((Around::Right, id)), rng));
+        after.iter().for_each(|&centre| self.wheels(forest, centre, Some((Around::Left, id)), rng));
+        beside.for_each(|centre| self.wheels(forest, centre, Some((Around::Top, id)), rng));
+        until.for_each(|centre| self.wheels(forest, centre, Some((Around::Bottom, id)), rng));
     }
 
     /// Finds the joins of a root that no search from another root finds: called for all, it finds each join once.
@@ -188,6 +199,11 @@ impl Joins {
 
     fn row(&mut self, forest: &Forest, earlier: u32, later: u32, rng: &mut impl Rng) {
         let sizes = [earlier, later].map(|id| forest.block(id).size);
+        let smaller = if sizes[0] < sizes[1] { earlier } else { later };
+        if sizes[0].abs_diff(sizes[1]) > forest.room(smaller) {
+            self.looks += 1;
+            return;
+        }
         let empty = part(sizes[0].abs_diff(sizes[1]), sizes[0].max(sizes[1]));
         let column = forest.block(later).start;
         let is_only = [forest.ending(column), forest.starting(column)].map(|roots| roots.len() == 1);
@@ -199,37 +215,53 @@ impl Joins {
         self.push(doubt, Join::row(earlier, later), rng);
     }
 
-    /// Finds the wheels around a centre that contain a root.
-    fn wheels(&mut self, forest: &Forest, centre: u32, with: Option<u32>, rng: &mut impl Rng) {
+    /// Finds the wheels around a centre: all, or those with a root at one of its sides.
+    fn wheels(&mut self, forest: &Forest, centre: u32, with: Option<(Around, u32)>, rng: &mut impl Rng) {
         let middle = forest.block(centre);
-        let [left, right] = [seen(forest.ending(middle.start)), seen(forest.starting(middle.end))];
-        let [top, bottom] = [seen(forest.starting(middle.start)), seen(forest.ending(middle.end))];
-        if right.is_empty() || bottom.len() < 2 {
+        let only = with.map(|(_, id)| [id]);
+        let at = |side: Around, all| match (&only, with) {
+            (Some(only), Some((place, _))) if place == side => &only[..],
+            _ => seen(all),
+        };
+        let left = at(Around::Left, forest.ending(middle.start));
+        let right = at(Around::Right, forest.starting(middle.end));
+        let top = at(Around::Top, forest.starting(middle.start));
+        let bottom = at(Around::Bottom, forest.ending(middle.end));
+        if [left, right, top, bottom].iter().any(|side| side.is_empty()) {
             return;
         }
+        let room = forest.room(centre);
         for &d in left {
+            let start = forest.block(d).start;
+            let mut below =
+                bottom.iter().filter(|&&a| a != centre && forest.block(a).start == start).peekable();
+            self.looks += 1;
+            if below.peek().is_none() {
+                continue;
+            }
+            let tall = forest.block(d).size;
+            let most = tall + forest.room(d);
             for &c in top.iter().filter(|&&c| forest.block(c).end > middle.end) {
                 self.looks += 1;
-                let (tall, low) = (forest.block(d).size, forest.block(c).size + middle.size);
-                if tall.abs_diff(low) > tall.max(low) / 2 {
+                let low = forest.block(c).size + middle.size;
+                if tall > low + room || low > most {
                     continue;
                 }
-                let start = forest.block(d).start;
                 let end = forest.block(c).end;
-                for &a in bottom.iter().filter(|&&a| a != centre && forest.block(a).start == start) {
-                    for &b in right.iter().filter(|&&b| forest.block(b).end == end) {
-                        let parts = [a, b, c, d, centre];
-                        if with.is_none_or(|id| parts.contains(&id)) {
-                            self.wheel(forest, Join::wheel(parts), rng);
-                        }
-                    }
+                for &b in right.iter().filter(|&&b| forest.block(b).end == end) {
+                    below.clone().for_each(|&a| self.wheel(forest, Join::wheel([a, b, c, d, centre]), rng));
                 }
             }
         }
     }
 
     fn wheel(&mut self, forest: &Forest, join: Join, rng: &mut impl Rng) {
-        let empty: u64 = forest.waste(&join).iter().sum();
+        let waste = forest.waste(&join);
+        if join.parts().iter().zip(waste).any(|(&part, waste)| waste > 0 && waste > forest.room(part)) {
+            self.looks += 1;
+            return;
+        }
+        let empty: u64 = waste.iter().sum();
         let doubt = part(empty, forest.size(&join)) / 3.0 * LIKELY;
         self.push(doubt, join, rng);
     }

@@ -9,9 +9,10 @@ use super::super::moves::below;
 use super::super::neighbours::Tick;
 use super::super::start;
 use super::super::walk::Search;
-use super::super::window::{self, Answer, Piece};
+use super::super::window::Piece;
 use super::forest::Forest;
 use super::joins::Joins;
+use super::residual;
 use crate::placement::Order;
 use crate::placement::columns::Columns;
 
@@ -32,11 +33,14 @@ const MOST_PARTS: usize = 200;
 const MOST_AT_ONCE: usize = 24;
 /// One step in this many may leave one block more.
 const WORSE: u32 = 50;
-/// Nodes of the exact search for each block.
-const NODES_PER_BLOCK: u64 = 100;
-/// The most blocks that it places, and the units of work for one of its own.
-const MOST_EXACT: usize = 100;
+/// The most blocks that exact search places, and the units of work for one of its own.
+const MOST_EXACT: usize = 384;
 const WORK_PER_UNIT: u64 = 16;
+/// It may take this part of the work so far, or the least.
+const PLACING: u64 = 8;
+const LEAST_PLACING: u64 = 200_000;
+/// Up to this number of blocks, each that is fewer counts; above it, one in sixteen.
+const EACH: usize = 24;
 /// The orders in which first fit places blocks.
 const ORDERS: [Order; 3] = [Order::Size, Order::Area, Order::Width];
 /// Plans may take this part of the work.
@@ -121,6 +125,9 @@ impl BlockSearch {
 
     /// Begins a course. False if nothing could be joined.
     fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        if self.courses > 0 && self.forest.roots().len() > 1 {
+            self.place(run)?;
+        }
         self.capacity = self.draw_capacity(run);
         self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
         self.joins.vary(&mut self.rng);
@@ -225,47 +232,56 @@ impl BlockSearch {
         }
     }
 
-    /// Places the blocks if there are fewer than ever, and planning has not taken too large a part of the work.
+    /// Places the blocks if there are clearly fewer than ever, and planning has not taken too large a part of the work.
     fn try_planning(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let blocks = self.forest.roots().len();
-        if blocks >= self.placed || (blocks > 1 && self.planning * PLANNING > self.work) {
+        let is_due = if blocks <= EACH { blocks < self.placed } else { blocks <= self.placed / 16 * 15 };
+        if !is_due || (blocks > 1 && self.planning * PLANNING > self.work) {
             return Ok(());
         }
         self.placed = blocks;
-        let before = self.work;
-        let offsets = self.place(run)?;
-        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
-        order.sort_by_key(|&id| offsets[id as usize]);
-        self.work += order.len() as u64;
-        start::in_order(run, order)?;
-        self.planning += self.work - before;
-        Ok(())
+        self.place(run)
     }
 
-    /// The offset of each buffer, in granules, by an exact search for those of the blocks, or else by first fit.
-    fn place(&mut self, run: &mut Run<'_>) -> Result<Vec<u64>, Halt> {
+    /// Places the blocks by first fit, and then, if there are few, as low as an exact search gets.
+    fn place(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let before = self.work;
         let piece = |&id: &u32| {
             let block = self.forest.block(id);
             Piece { start: block.start, end: block.end, size: block.size, align: 1 }
         };
         let pieces: Vec<Piece> = self.forest.roots().iter().map(piece).collect();
-        if pieces.len() <= MOST_EXACT {
-            let (nodes, seed) = (NODES_PER_BLOCK * pieces.len() as u64, self.rng.random());
-            let work = &mut self.work;
-            let answer = window::search((&pieces, &[]), self.capacity, (nodes, seed), &mut |units| {
-                *work += WORK_PER_UNIT * units;
-                run.tick(WORK_PER_UNIT * units)
-            })?;
-            if let Answer::Placed(offsets) = answer {
-                return Ok(self.forest.spread(&offsets));
-            }
-        }
         let work = &mut self.work;
         let offsets = lowest_first_fit(&pieces, &mut |units| {
             *work += units;
             run.tick(units)
         })?;
-        Ok(self.forest.spread(&offsets))
+        self.offer(run, &offsets)?;
+        if pieces.len() <= MOST_EXACT {
+            let least = self.forest.highest_load();
+            let beat = run.height_to_beat().map_or(u64::MAX, |height| height.get().div_ceil(self.grain));
+            let limit = (before / PLACING).max(LEAST_PLACING) / WORK_PER_UNIT;
+            let seed = self.rng.random();
+            let work = &mut self.work;
+            let found = residual::lowest(&pieces, (least, beat), (limit, seed), &mut |units| {
+                *work += WORK_PER_UNIT * units;
+                run.tick(WORK_PER_UNIT * units)
+            })?;
+            if let Some(offsets) = found {
+                self.offer(run, &offsets)?;
+            }
+        }
+        self.planning += self.work - before;
+        Ok(())
+    }
+
+    /// Offers the plan that offsets of the blocks lead to.
+    fn offer(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
+        let offsets = self.forest.spread(offsets);
+        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
+        order.sort_by_key(|&id| offsets[id as usize]);
+        self.work += order.len() as u64;
+        start::in_order(run, order).map(drop)
     }
 }
 

@@ -1,0 +1,93 @@
+//! Places the blocks that are left, as low as restarts of the exact search get with limited work.
+//!
+//! A few blocks that do not fit the capacity often fit a little above it. As in
+//! [exact search](crate::placement::exact), every other restart tries the least height, and the others spread evenly
+//! between that and the height to beat.
+
+use planlab_dsa::Halt;
+
+use super::super::neighbours::Tick;
+use super::super::window::{Piece, problem};
+use crate::placement::exact::Pruning;
+use crate::placement::exact::kernel::{Restarts, Turn, Verdict};
+
+/// Restarts at the least height before any above it.
+const FIRST_AT_LEAST: u64 = 3;
+/// The heights between least and most that can be tried.
+const PARTS: u64 = 4096;
+
+/// Offsets of all pieces, with a height of at least `least` and below `beat`, as low as they are found in about `work`
+/// units of the exact search's work. `None` if none were found.
+///
+/// # Errors
+///
+/// What `tick` returns.
+pub(super) fn lowest(
+    pieces: &[Piece],
+    (least, beat): (u64, u64),
+    (work, seed): (u64, u64),
+    tick: &mut Tick<'_>,
+) -> Result<Option<Vec<u64>>, Halt> {
+    let Some(problem) = problem(pieces, &[]) else { return Ok(None) };
+    let mut restarts = Restarts::new(&problem, Pruning::default(), seed);
+    let (mut least, mut beat, mut best) = (least, beat, None);
+    let (mut done, mut low, mut high) = (0, 0, 0);
+    while done < work && least < beat {
+        let is_least = low < FIRST_AT_LEAST || low <= high;
+        let (ceiling, round) = if is_least { (least, low) } else { (between(least, beat, high), high) };
+        *(if is_least { &mut low } else { &mut high }) += 1;
+        let verdict = restarts.step(ceiling, Turn::of(round), u64::MAX, &mut |units| {
+            done += units;
+            tick(units)
+        })?;
+        match verdict {
+            Verdict::Unknown => {}
+            Verdict::Infeasible => least = ceiling + 1,
+            Verdict::Feasible(offsets) => {
+                let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
+                beat = ends.max().unwrap_or(0);
+                best = Some(offsets);
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// A height above `least` and below `beat`: a counter with its bits reversed fills the range evenly.
+fn between(least: u64, beat: u64, count: u64) -> u64 {
+    let part = ((count + 1) % PARTS).reverse_bits() >> (u64::BITS - PARTS.trailing_zeros());
+    let range = beat - 1 - least;
+    least + range / PARTS * part + range % PARTS * part / PARTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(rows: &[(u32, u32, u64)]) -> Vec<Piece> {
+        rows.iter().map(|&(start, end, size)| Piece { start, end, size, align: 1 }).collect()
+    }
+
+    #[test]
+    fn it_goes_as_low_as_there_is_a_plan() {
+        // A load of 4 and an optimum of 5.
+        let pieces =
+            pieces(&[(0, 2, 1), (4, 6, 2), (2, 5, 2), (1, 3, 1), (3, 5, 1), (0, 1, 3), (2, 4, 1), (5, 7, 2)]);
+        let (mut optimum, mut found) = (4, None);
+        while found.is_none() {
+            optimum += 1;
+            found = lowest(&pieces, (4, optimum), (1 << 20, 1), &mut |_| Ok(())).expect("no limit");
+        }
+        let loose =
+            lowest(&pieces, (4, 40), (1 << 20, 1), &mut |_| Ok(())).expect("no limit").expect("a plan");
+        let height = loose.iter().zip(&pieces).map(|(offset, piece)| offset + piece.size).max();
+        assert_eq!(height, Some(optimum - 1));
+    }
+
+    #[test]
+    fn heights_are_above_the_least_and_spread() {
+        let heights: Vec<u64> = (0..6).map(|count| between(100, 117, count)).collect();
+        assert_eq!(heights, [108, 104, 112, 102, 110, 106]);
+        assert_eq!(between(7, 8, 0), 7);
+    }
+}
