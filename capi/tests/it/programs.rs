@@ -64,23 +64,19 @@ impl Program {
     }
 }
 
-/// A program; `None`, with a notice, if no compiler is installed.
-#[expect(clippy::print_stderr, reason = "a notice to whoever runs the tests")]
-fn compiled(compiler: &str, source: &Path, kind: Kind, flags: &[&str]) -> Option<Program> {
+/// A program, by a compiler that `./setup` installs.
+fn compiled(compiler: &str, source: &Path, kind: Kind, flags: &[&str]) -> Program {
     let folder = tempfile::tempdir().expect("writable");
     let file = folder.path().join("program");
     let mut command = Command::new(compiler);
     command.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g"]).args(flags);
     command.arg("-I").arg(format!("{ROOT}/include")).arg(source).args(link(kind)).arg("-o").arg(&file);
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: there is no {compiler}");
-        return None;
-    };
+    let output = command.output().unwrap_or_else(|error| panic!("{compiler} (./setup): {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(Program { file, _folder: folder })
+    Program { file, _folder: folder }
 }
 
-fn cpp(source: &str, kind: Kind, flags: &[&str]) -> Option<Program> {
+fn cpp(source: &str, kind: Kind, flags: &[&str]) -> Program {
     let flags: Vec<&str> = ["-std=c++17"].iter().chain(flags).copied().collect();
     compiled("c++", &Path::new(ROOT).join(source), kind, &flags)
 }
@@ -113,7 +109,7 @@ fn the_pass_in_cpp_plans_a_recorded_net() {
     let folder = tempfile::tempdir().expect("writable");
     let (file, instance) = example_instance(folder.path());
     for kind in KINDS {
-        let Some(program) = cpp("examples/plan_memory.cpp", kind, &[]) else { return };
+        let program = cpp("examples/plan_memory.cpp", kind, &[]);
         let output = program.run(&[&file]);
         let told = text(&output.stderr);
         assert!(output.status.success(), "{kind:?}: {told}");
@@ -135,7 +131,7 @@ fn the_pass_in_cpp_names_a_buffer_that_cannot_be() {
     let folder = tempfile::tempdir().expect("writable");
     let file = folder.path().join("bad.csv");
     std::fs::write(&file, "id,lower,upper,size\nweights,0,9,64\nscratch,4,4,64\n").expect("writable");
-    let Some(program) = cpp("examples/plan_memory.cpp", Kind::Shared, &[]) else { return };
+    let program = cpp("examples/plan_memory.cpp", Kind::Shared, &[]);
     let output = program.run(&[file.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("live at steps [4, 4)"), "{}", text(&output.stderr));
@@ -158,7 +154,7 @@ fn statuses(program: &Program, calls: &str) -> BTreeMap<i32, u64> {
 #[test]
 fn random_callers_get_valid_plans_or_errors_and_no_byte_beyond_their_arrays() {
     for kind in KINDS {
-        let Some(program) = cpp("tests/programs/fenced.cpp", kind, &[]) else { return };
+        let program = cpp("tests/programs/fenced.cpp", kind, &[]);
         let seen = statuses(&program, "2000");
         // Plans that are proved and that are not, infeasible ones, and each error that such a caller can make.
         for status in [0, 1, 2, -3, -4, -5, -6] {
@@ -172,16 +168,7 @@ fn random_callers_get_valid_plans_or_errors_and_no_byte_beyond_their_arrays() {
 #[test]
 fn random_callers_under_the_address_sanitizer() {
     let sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    let folder = tempfile::tempdir().expect("writable");
-    let probe = folder.path().join("probe.cpp");
-    std::fs::write(&probe, "int main() { return 0; }\n").expect("writable");
-    let built =
-        Command::new("c++").args(sanitize).arg(&probe).arg("-o").arg(folder.path().join("probe")).output();
-    if !built.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: c++ has no address sanitizer");
-        return;
-    }
-    let Some(program) = cpp("tests/programs/fenced.cpp", Kind::Shared, &sanitize) else { return };
+    let program = cpp("tests/programs/fenced.cpp", Kind::Shared, &sanitize);
     assert_eq!(statuses(&program, "500").values().sum::<u64>(), 500);
 }
 
@@ -194,7 +181,7 @@ fn the_program_of_the_book_runs() {
     let source = folder.path().join("snippet.c");
     std::fs::write(&source, snippet).expect("writable");
     for kind in KINDS {
-        let Some(program) = compiled("cc", &source, kind, &["-std=c11"]) else { return };
+        let program = compiled("cc", &source, kind, &["-std=c11"]);
         let output = program.run(&[]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         // The height is the load, and x and z are live together.
