@@ -170,7 +170,11 @@ const mapOf = (canvas, model) => {
     const step = Math.max(1, roundStep(((view.to - view.from) / width) * wide));
     for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
       line([[x(time), bottom], [x(time), bottom + 5]], colors.ink);
-      say(countText(model.stepOf(time)), x(time), bottom + 18, colors.ink, "center");
+      const text = countText(model.stepOf(time));
+      const half = context.measureText(text).width / 2;
+      // Long steps stay right of the word for them, and inside of the canvas.
+      const middle = Math.min(LEFT + width + RIGHT - half, Math.max(LEFT + half, x(time)));
+      say(text, middle, bottom + 18, colors.ink, "center");
     }
     say("step", LEFT - 8, bottom + 18, colors.ink, "right");
     const { each, text } = bytesAxis(((view.high - view.low) / panelHeight) * 40, view.high);
