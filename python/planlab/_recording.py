@@ -158,11 +158,13 @@ def record(
         on a GPU. `save` writes a framework's own file as it is.
 
     On the CPU PyTorch's profiler records (`torch.profiler`), on a GPU PyTorch's memory history, and XLA's dump for JAX.
+    There is one memory history in a process: the recording clears it when it begins and turns it off when it ends, and one
+    that is on already is an error, so that nothing of it is lost.
     XLA plans when it compiles: a program that was compiled before the block is not in it, and JAX has to run for the first
     time in a recording, since it reads XLA_FLAGS once.
 
-    Raises ImportError if the framework is not installed, RuntimeError if it cannot record (no GPU, too old), ValueError if
-    an argument is wrong.
+    Raises ImportError if the framework is not installed, RuntimeError if it cannot record (no GPU, too old, a
+    memory history that is on), ValueError if an argument is wrong.
 
         with planlab.record("torch") as recording:
             for images, labels in batches:

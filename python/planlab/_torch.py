@@ -115,7 +115,10 @@ def _chrome_events(events: list[Any], base: int) -> Iterator[dict[str, Any]]:
 
 
 class History:
-    """The memory history of a GPU's caching allocator: a snapshot."""
+    """The memory history of a GPU's caching allocator: a snapshot.
+
+    A process has one history, which a recording clears when it begins and turns off when it ends.
+    """
 
     def __init__(self, torch: Any, number: int) -> None:
         self._torch = torch
@@ -124,6 +127,13 @@ class History:
 
     def begin(self) -> None:
         memory = self._torch.cuda.memory
+        # Of PyTorch's own: builds without CUDA and old ones lack it.
+        is_enabled = getattr(getattr(self._torch, "_C", None), "_cuda_isHistoryEnabled", lambda: False)
+        if is_enabled():
+            raise RuntimeError(
+                "PyTorch's memory history is on already, and a recording would clear it: save it "
+                "(torch.cuda.memory._dump_snapshot) and turn it off (_record_memory_history(enabled=None)) first"
+            )
         options: dict[str, Any] = {"context": "alloc", "stacks": "python"}
         if "clear_history" in inspect.signature(memory._record_memory_history).parameters:
             options["clear_history"] = True

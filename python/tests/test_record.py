@@ -130,6 +130,17 @@ class Gpus(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "was not recorded: nothing was allocated on cuda:0"):
             recording.trace
 
+    def test_a_history_of_the_caller_is_kept(self):
+        fake = FakeCuda([TWO_BUFFERS])
+        is_on = [True]
+        fake.module._C = types.SimpleNamespace(_cuda_isHistoryEnabled=lambda: is_on[0])
+        with fake.installed(), self.assertRaisesRegex(RuntimeError, "memory history is on already"):
+            with planlab.record():
+                self.fail("nothing runs")
+        self.assertEqual(fake.calls, [])
+        is_on[0] = False
+        self.assertEqual(self.record(fake).trace.load, 1500)
+
     def test_what_cannot_be_recorded_is_said_before(self):
         with FakeCuda(gpus=0).installed():
             with self.assertRaisesRegex(RuntimeError, 'PyTorch finds no GPU; device="cpu" records the CPU'):
