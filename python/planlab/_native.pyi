@@ -48,6 +48,9 @@ def plan_columns(
     limits: _Limits,
 ) -> _Told: ...
 
+def is_file_name(name: str) -> bool:
+    """Whether a name can only be that of a file."""
+
 def write_file(path: str | PathLike[str], content: bytes) -> None:
     """Writes a file whole or not at all, compressed if its name ends in `.zst`."""
 

@@ -111,7 +111,12 @@ class Trace:
         return told(self._native.plan(limits), limits, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes planlab's CSV with all that the trace has, whole or not at all; compressed if the name ends in `.zst`."""
+        """Writes planlab's CSV with all that the trace has, whole or not at all; compressed if the name ends in `.zst`.
+
+        Raises ValueError for the file that the trace was read from: a recording would be lost.
+        """
+        if os.path.isfile(self.source) and os.path.isfile(path) and os.path.samefile(self.source, path):
+            raise ValueError(f"the trace was read from {os.fspath(path)}: name another file")
         write_file(path, self._native.csv())
 
     def to_svg(self, width: int = 720, height: int = 160) -> str:

@@ -52,6 +52,24 @@ class Files(unittest.TestCase):
         again = planlab.plan(trace.lower, trace.upper, trace.size, trace.alignment)
         self.assertEqual(again.height, plan.height)
 
+    def test_a_trace_does_not_replace_its_file(self):
+        path = self.write("trace.csv", CSV)
+        trace = planlab.read(path)
+        (self.folder / "link.csv").symlink_to("trace.csv")
+        for name in ("trace.csv", "link.csv"):
+            with self.assertRaisesRegex(ValueError, "name another file"):
+                trace.save(self.folder / name)
+        self.assertEqual(path.read_text(), CSV)
+        trace.save(self.folder / "other.csv")
+        self.assertEqual(planlab.read(self.folder / "other.csv").load, trace.load)
+
+    def test_what_is_neither_file_nor_workload_is_said(self):
+        for name in ("missing.csv", "missing.pte", "./missing", "missing.onnx"):
+            with self.assertRaises(FileNotFoundError):
+                planlab.read(name)
+        with self.assertRaisesRegex(ValueError, "there is no file and no workload `runs/missing`"):
+            planlab.read("runs/missing")
+
     def test_options_are_the_command_lines(self):
         path = self.write("t.csv", "id,lower,upper,size\na,0,1,10\nb,1,2,10\n")
         self.assertEqual(planlab.read(str(path)).load, 10)
