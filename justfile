@@ -87,6 +87,14 @@ bench-frameworks *ARGS: build
 bench-viewer *ARGS: build
     scripts/viewer-bench {{ARGS}}
 
+# PLANLAB_PYTHON has NumPy (/usr/bin/python3 after ./setup). ARGS go to scripts/bench-python.
+
+# planning 100,000 buffers from NumPy over the time of the Rust call (under a minute after the build); fails above 1.1
+bench-python *ARGS:
+    cargo build --release --package planlab-python
+    "${PLANLAB_PYTHON:-/usr/bin/python3}" -B scripts/bench-python --library \
+        "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/lib_native.so" {{ARGS}}
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 
