@@ -98,7 +98,7 @@ fn reason(text: &str) -> &str {
 fn tell(failure: &Failure, json: bool) {
     if json {
         // The exit code says so, too.
-        let _ = Output { json }.value(&failure.object());
+        let _ = Output { json, tables: None }.value(&failure.object());
     }
 }
 
@@ -109,7 +109,7 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 }
 
 fn run(cli: Cli) -> Verdict {
-    let output = Output { json: cli.json };
+    let output = Output { json: cli.json, tables: cli.table };
     if !cli.verb.serves() {
         signals::listen(cli.verb.ends_by_itself())?;
     }

@@ -189,8 +189,10 @@ impl Table {
     }
 
     fn grid(&self, style: &str) -> Grid {
-        let safe =
-            |text: &str| if style == ASCII_MARKDOWN { text.replace('|', "\\|") } else { text.to_owned() };
+        let safe = |text: &str| match style {
+            ASCII_MARKDOWN => text.replace('|', "\\|").replace(['\n', '\r'], " "),
+            _ => text.to_owned(),
+        };
         let mut grid = Grid::new();
         grid.load_preset(style);
         grid.set_header(self.columns.iter().map(|column| safe(&column.title)));
@@ -222,11 +224,12 @@ impl Table {
         let format: String =
             (0..self.columns.len()).map(|at| if self.is_number(at) { 'r' } else { 'l' }).collect();
         let titles: Vec<String> = self.columns.iter().map(|column| latex(&column.title)).collect();
-        let mut text = format!("% {}\n\\begin{{tabular}}{{{format}}}\n\\hline\n", one_line(&self.caption));
-        text += &format!("{} \\\\\n\\hline\n", titles.join(" & "));
+        let caption = one_line(&self.caption);
+        let mut text = if caption.is_empty() { String::new() } else { format!("% {caption}\n") };
+        text += &format!("\\begin{{tabular}}{{{format}}}\n\\hline\n{}\\hline\n", latex_row(&titles));
         for row in &self.rows {
             let values: Vec<String> = row.iter().map(|value| latex(&value.shown())).collect();
-            text += &format!("{} \\\\\n", values.join(" & "));
+            text += &latex_row(&values);
         }
         text + "\\hline\n\\end{tabular}\n"
     }
@@ -243,9 +246,23 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A row of cells. What follows the end of a row must not look like its argument (`[`) or its star.
+fn latex_row(cells: &[String]) -> String {
+    let row = cells.join(" & ");
+    let guard = if row.trim_start().starts_with(['[', '*']) { "{}" } else { "" };
+    format!("{guard}{row} \\\\\n")
+}
+
+/// A text whose letters stand for themselves.
 fn latex(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
+    let mut before = ' ';
     for letter in one_line(text).chars() {
+        // Two of them would be one dash.
+        if (before, letter) == ('-', '-') {
+            safe.push_str("{}");
+        }
+        before = letter;
         match letter {
             '\\' => safe.push_str("\\textbackslash{}"),
             '~' => safe.push_str("\\textasciitilde{}"),
@@ -253,7 +270,13 @@ fn latex(text: &str) -> String {
             '<' => safe.push_str("\\textless{}"),
             '>' => safe.push_str("\\textgreater{}"),
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => safe.extend(['\\', letter]),
-            '\u{2013}' => safe.push_str("--"),
+            '|' => safe.push_str("\\textbar{}"),
+            '`' => safe.push_str("\\textasciigrave{}"),
+            '\u{2013}' | '\u{2212}' => safe.push_str("--"),
+            '\u{2026}' => safe.push_str("\\ldots{}"),
+            '\u{d7}' => safe.push_str("\\ensuremath{\\times}"),
+            '\u{2264}' => safe.push_str("\\ensuremath{\\leq}"),
+            '\u{2265}' => safe.push_str("\\ensuremath{\\geq}"),
             '\u{202f}' => safe.push_str("\\,"),
             '\u{b5}' => safe.push_str("\\ensuremath{\\mu}"),
             letter => safe.push(letter),
@@ -316,6 +339,58 @@ mod tests {
         \hline
         \end{tabular}
         "#);
+    }
+
+    /// What LaTeX would take for a command, an argument, a comment, a cell, a ligature.
+    #[test]
+    fn latex_is_balanced_whatever_the_cells_hold() {
+        let nasty = [
+            "\\end{tabular}",
+            "a & b",
+            "50 % off",
+            "$x_1^2$",
+            "{",
+            "}}",
+            "[2ex]",
+            "*",
+            "# 1",
+            "~",
+            "--start",
+            "a\nb",
+            "\\",
+            "|x|",
+            "\u{2265} 3 \u{d7} \u{b5}s\u{2026}",
+            "`q` \"q\"",
+        ];
+        let mut table = Table::new(&["[key]", "50 %"]);
+        nasty.iter().for_each(|text| table.row([(*text).to_owned(), "x".to_owned()]));
+        let text = table.to_latex();
+        // Characters that LaTeX reads, without those behind a backslash.
+        let mut bare = String::new();
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
+            if letter == '\\' {
+                letters.next();
+            } else {
+                bare.push(letter);
+            }
+        }
+        let mut depth = 0_i32;
+        for letter in bare.chars() {
+            depth += i32::from(letter == '{') - i32::from(letter == '}');
+            assert!(depth >= 0 && !"%$#_^~`|".contains(letter), "{letter}: {text}");
+        }
+        assert_eq!(
+            (depth, text.matches("\\begin").count(), text.matches("\\end{").count()),
+            (0, 1, 1),
+            "{text}"
+        );
+        let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("\\\\")).collect();
+        assert_eq!(rows.len(), nasty.len() + 1, "{text}");
+        assert!(rows.iter().all(|row| row.replace("\\&", "").matches('&').count() == 1), "{text}");
+        assert!(!rows.iter().any(|row| row.starts_with(['[', '*'])), "{text}");
+        assert!(text.contains("-{}-start") && text.contains("a b & x"), "{text}");
+        assert!(text.is_ascii(), "{text}");
     }
 
     #[test]

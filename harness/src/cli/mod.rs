@@ -35,6 +35,7 @@ pub(crate) use traces::{
 pub(crate) use schedules::ScheduleArgs;
 
 use crate::shell::quantity;
+use crate::shell::text::TableForm;
 
 /// The variable that names the file of external planners, for children and for users.
 pub(crate) const PLANNERS: &str = "PLANLAB_PLANNERS";
@@ -50,6 +51,10 @@ pub(crate) struct Cli {
     /// Write JSON to stdout instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// Write the tables alone to stdout, for a spreadsheet or a text of yours; the words around them go to stderr
+    #[arg(long, global = true, value_enum, value_name = "FORM", conflicts_with = "json")]
+    pub(crate) table: Option<TableForm>,
 
     /// External planners [default: planners.toml in this folder, if there is one]
     #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::contender::EMPTY_LOOP;
 use crate::shell::JSON_VERSION;
 use crate::shell::quantity::{memory, percent, seconds};
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 /// One process as `replay --json` prints it: its row and figures derived from it.
@@ -67,7 +68,7 @@ fn wall_ns(row: &ReplayRow) -> Vec<f64> {
 }
 
 /// A table of one replay with one line for each contender, over the rows of all its processes.
-pub(crate) fn table(rows: &[ReplayRow]) -> String {
+pub(crate) fn table(rows: &[ReplayRow]) -> Text {
     let mut table = Table::new(&[
         "contender",
         "threads",
@@ -86,7 +87,7 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "status",
     ]);
     processes(rows).iter().for_each(|same| table.row(line(same, cpu_of_loop(rows, same))));
-    table.without_empty_columns().render() + COLUMNS
+    Text::from(table.without_empty_columns()) + COLUMNS
 }
 
 const COLUMNS: &str = "\nCPU and wall time are those of a request with its free. `warm-up` propagations were played before the\n\

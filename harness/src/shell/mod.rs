@@ -9,6 +9,7 @@ pub(crate) mod quantity;
 pub(crate) mod sabotage;
 pub(crate) mod signals;
 pub(crate) mod target;
+pub(crate) mod text;
 
 /// The version of the `--json` format.
 pub(crate) const JSON_VERSION: u32 = 1;

@@ -9,16 +9,19 @@ use std::io::{self, IsTerminal, Write};
 use serde_json::Value;
 
 use crate::shell::exit::Failure;
+use crate::shell::text::{TableForm, Text};
 
 /// The destination and format of results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
+    /// The form of tables; without one they stand between the words.
+    pub(crate) tables: Option<TableForm>,
 }
 
 impl Output {
     /// Prints the JSON value, or the text.
-    pub(crate) fn put(self, value: &Value, text: &str) -> Result<(), Failure> {
+    pub(crate) fn put(self, value: &Value, text: impl Into<Text>) -> Result<(), Failure> {
         if self.json { self.value(value) } else { self.text(text) }
     }
 
@@ -33,9 +36,17 @@ impl Output {
         Ok(())
     }
 
-    /// Prints text, made [`printable`].
-    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
-        Ok(told(io::stdout().lock().write_all(printable(text).as_bytes()))?)
+    /// Prints text, made [`printable`]. If tables have a form of their own, stdout has nothing but them, and stderr the
+    /// words.
+    pub(crate) fn text(self, text: impl Into<Text>) -> Result<(), Failure> {
+        let text = text.into();
+        let tables = self.tables.and_then(|form| text.tables(form));
+        if tables.is_some() {
+            // If stderr is closed, there is no place to report it.
+            let _ = io::stderr().lock().write_all(printable(&text.words()).as_bytes());
+        }
+        let shown = tables.unwrap_or_else(|| text.plain());
+        Ok(told(io::stdout().lock().write_all(printable(&shown).as_bytes()))?)
     }
 
     /// Prints one JSON value on a line.

@@ -74,7 +74,7 @@ pub(crate) fn tell_written(
 ) -> Verdict {
     let path = if written.is_ok() { path } else { "not written" };
     made["output"] = if written.is_ok() { path.into() } else { Value::Null };
-    let told = output.put(&made, &format!("{path}: {text}\n"));
+    let told = output.put(&made, format!("{path}: {text}\n"));
     written.and(told).map(|()| Exit::Complete)
 }
 

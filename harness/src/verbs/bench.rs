@@ -28,6 +28,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
+use crate::shell::text::Text;
 #[cfg(feature = "reports")]
 use crate::verbs::picture;
 use crate::verbs::view;
@@ -121,7 +122,7 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
     findings.extend(audit_replays(&played.rows));
     findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
-        output.text(&(summary_table(&tally.rows) + &schedule_table(&scheduled.rows)))?;
+        output.text(summary_table(&tally.rows) + schedule_table(&scheduled.rows))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
@@ -178,9 +179,9 @@ fn worse(a: Exit, b: Exit) -> Exit {
 }
 
 /// How the schedules ended, and how many fit with their offsets.
-fn schedule_table(rows: &[ScheduleRow]) -> String {
+fn schedule_table(rows: &[ScheduleRow]) -> Text {
     if rows.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let mut counts: BTreeMap<Status, [usize; 2]> = BTreeMap::new();
     for row in rows {
@@ -192,7 +193,7 @@ fn schedule_table(rows: &[ScheduleRow]) -> String {
     for (status, [cells, fit]) in counts {
         table.row([status.name().to_owned(), cells.to_string(), fit.to_string()]);
     }
-    table.render()
+    table.into()
 }
 
 fn dry_run(
@@ -218,11 +219,11 @@ fn dry_run(
             "time_limit": cell.wall.map(|wall| wall.as_secs_f64()),
             "work_limit": cell.work,
         });
-        output.put(&value, &line(&cell, repetitions))?;
+        output.put(&value, line(&cell, repetitions))?;
     }
     for (workload, allocator) in pools.left()? {
         let value = json!({ "workload": workload, "allocator": allocator });
-        output.put(&value, &format!("{workload}  allocator {allocator}\n"))?;
+        output.put(&value, format!("{workload}  allocator {allocator}\n"))?;
     }
     let rows = if args.out.exists() { read_schedules(&args.out)? } else { Vec::new() };
     let row = |cell: &str, repetition: u32| {
@@ -240,7 +241,7 @@ fn dry_run(
             "repetition": cell.repetition,
         });
         let on = format!("{} at {:e} bytes/s", machine.name, machine.copy_out);
-        output.put(&value, &format!("{}  {on}  scheduler {}\n", question.workload, cell.scheduler))?;
+        output.put(&value, format!("{}  {on}  scheduler {}\n", question.workload, cell.scheduler))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
@@ -357,24 +358,24 @@ fn exit_of_played(played: &Played) -> Exit {
 /// Prints the results so far of a bench that had to stop.
 fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
     if !output.json {
-        output.text(&(lost_table(&tally.lost) + &summary_table(&tally.rows)))?;
+        output.text(lost_table(&tally.lost) + summary_table(&tally.rows))?;
     }
     Err(failure)
 }
 
 /// The table of rows that cannot be kept.
-fn lost_table(rows: &[Record]) -> String {
+fn lost_table(rows: &[Record]) -> Text {
     let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
         let height = row.height.map_or_else(String::new, quantity::memory);
         table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
     }
-    if rows.is_empty() { String::new() } else { table.render() + "\n" }
+    if rows.is_empty() { Text::default() } else { Text::from(table) + "\n" }
 }
 
-fn summary_table(rows: &[Record]) -> String {
+fn summary_table(rows: &[Record]) -> Text {
     if rows.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
@@ -382,7 +383,7 @@ fn summary_table(rows: &[Record]) -> String {
     for (status, count) in counts {
         table.row([status.name().to_owned(), count.to_string()]);
     }
-    table.render()
+    table.into()
 }
 
 fn exit_of(tally: &Tally, surprises: &[Surprise]) -> Exit {

@@ -16,6 +16,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 /// Default time for the arguments.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
     let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
-    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &text)?;
+    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
         Ok(Stop::Deadline) => {
@@ -142,7 +143,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
     })
 }
 
-fn bound_text(rows: &[Argument], best: Bound) -> String {
+fn bound_text(rows: &[Argument], best: Bound) -> Text {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
     for row in rows.iter().filter(|row| row.is_news) {
         let time = quantity::seconds(nanoseconds(row.seconds));
@@ -156,7 +157,7 @@ fn bound_text(rows: &[Argument], best: Bound) -> String {
     }
     let claim = best.of(Scope::NoHandOver);
     let best = quantity::memory(claim.value.get());
-    format!("{}{}\nbest: {best}, proof: {}\n", table.render(), no_news(rows), claim.evidence)
+    Text::from(table) + format!("{}\nbest: {best}, proof: {}\n", no_news(rows), claim.evidence)
 }
 
 /// One line about the arguments that found nothing above what was known.

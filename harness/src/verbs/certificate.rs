@@ -59,7 +59,7 @@ pub(crate) fn write(
         (_, Ok(Stop::Deadline)) => ("unknown", "the time limit came: no proof against"),
         _ => ("unknown", "the nodes were used up: no proof against"),
     };
-    output.put(&with(head, &json!({ "status": status })), &format!("{text} {}\n", memory(capacity.get())))?;
+    output.put(&with(head, &json!({ "status": status })), format!("{text} {}\n", memory(capacity.get())))?;
     Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
                 _ => None,
             };
             let object = json!({ "valid": false, "step": wrong, "message": error.to_string() });
-            output.put(&with(head, &object), &format!("not valid: {error}\n"))?;
+            output.put(&with(head, &object), format!("not valid: {error}\n"))?;
             Ok(Exit::Invalid)
         }
     }

@@ -14,6 +14,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         trace.instance.len(),
         quantity::memory(trace.instance.load().bytes.get())
     );
-    output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
+    output.put(&Value::Array(objects), Text::from(head) + view::comparison(&rows))?;
     // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }

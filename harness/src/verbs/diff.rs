@@ -15,6 +15,7 @@ use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 /// The most cells of one side alone that are named without `--all`.
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     let left_out = not_run("A", &alone[0], args.all) + &not_run("B", &alone[1], args.all);
     let mut object = value(args, [&a, &b], &alone, &diff);
     object["missing"] = json!(missing);
-    output.put(&object, &(head + &text(args, &diff) + &left_out))?;
+    output.put(&object, Text::from(head) + text(args, &diff) + left_out)?;
     Ok(records::exit(exit_of(&diff), missing.is_empty()))
 }
 
@@ -94,24 +95,23 @@ fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(args: &DiffArgs, diff: &Diff) -> String {
+fn text(args: &DiffArgs, diff: &Diff) -> Text {
     let count = |keep: fn(&Change) -> bool| diff.changes.iter().filter(|change| keep(change)).count();
-    let mut text = format!(
-        "{} cells on both sides: {} worse, {} better{}; {} in A alone, {} in B alone\n\n{}",
+    let head = format!(
+        "{} cells on both sides: {} worse, {} better{}; {} in A alone, {} in B alone\n\n",
         diff.changes.len(),
         count(Change::is_worse),
         count(Change::is_better),
         contradictions(count(Change::is_contradiction)),
         diff.only_a.len(),
         diff.only_b.len(),
-        planner_table(&diff.planners),
     );
-    text += PLANNERS;
+    let mut text = Text::from(head) + planner_table(&diff.planners) + PLANNERS;
     let shown: Vec<&Change> = diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
     if !shown.is_empty() {
-        text += &format!("\n{}{CELLS}", cell_table(&shown));
+        text = text + "\n" + cell_table(&shown) + CELLS;
     }
-    text + &alone("A", &diff.only_a, args.all) + &alone("B", &diff.only_b, args.all)
+    text + alone("A", &diff.only_a, args.all) + alone("B", &diff.only_b, args.all)
 }
 
 fn contradictions(count: usize) -> String {
@@ -123,7 +123,7 @@ fn is_listed(change: &Change) -> bool {
     change.is_changed()
 }
 
-fn planner_table(planners: &[PlannerChange]) -> String {
+fn planner_table(planners: &[PlannerChange]) -> Table {
     let mut table = Table::new(&[
         "planner",
         "cells",
@@ -163,7 +163,7 @@ fn planner_table(planners: &[PlannerChange]) -> String {
             number(planner.contradictions),
         ]);
     }
-    table.without_empty_columns().render()
+    table.without_empty_columns()
 }
 
 /// A count; blank if it is 0, so that a column without any is left out.
@@ -193,7 +193,7 @@ fn word(summary: &Summary) -> String {
     }
 }
 
-fn cell_table(changes: &[&Change]) -> String {
+fn cell_table(changes: &[&Change]) -> Table {
     let mut table = Table::new(&[
         "planner",
         "workload",
@@ -241,7 +241,7 @@ fn cell_table(changes: &[&Change]) -> String {
             judged(change.status_verdict),
         ]);
     }
-    table.without_empty_columns().render()
+    table.without_empty_columns()
 }
 
 fn place(cell: &CellName) -> String {

@@ -24,7 +24,7 @@ pub(crate) fn run(output: Output) -> Verdict {
     let value = json!({ "version": JSON_VERSION, "provenance": here, "findings": objects });
     let line =
         |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
-    output.put(&value, &findings.iter().map(line).collect::<String>())?;
+    output.put(&value, findings.iter().map(line).collect::<String>())?;
     Ok(Exit::Complete)
 }
 

@@ -32,6 +32,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::{Target, scratch};
+use crate::shell::text::Text;
 
 /// No sharing, in-place alone, sharing alone, and both, as in a framework's note on memory.
 const MEANS: [(&str, &str); 4] = [
@@ -89,8 +90,8 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
     };
     match args.output.as_deref() {
         // Stdout receives the graph.
-        Some("-") => note(study.text().trim_end()),
-        _ => output.put(&study.object(), &study.text())?,
+        Some("-") => note(study.text().plain().trim_end()),
+        _ => output.put(&study.object(), study.text())?,
     }
     written.map(|()| exit)
 }
@@ -341,7 +342,7 @@ impl Study<'_> {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self) -> Text {
         let mut table =
             Table::new(&["plan", "planner", "load", "relaxed", "height", "status", "plan fails in"]);
         for row in &self.rows {
@@ -359,13 +360,12 @@ impl Study<'_> {
             ]);
         }
         let (operations, tensors) = (self.graph.operations().len(), self.graph.tensors().len());
-        let mut text =
-            format!("{}: {operations} operations, {tensors} tensors\n\n{}", self.key, table.render());
-        text.push_str(self.order_verdict());
+        let head = format!("{}: {operations} operations, {tensors} tensors\n\n", self.key);
+        let mut text = Text::from(head) + table + self.order_verdict();
         if let Some(bound) = self.order_bound() {
             let measure = if self.hand_overs == HandOvers::Relaxed { "relaxed load" } else { "load" };
             let bound = Shown::Bytes(bound).shown();
-            text.push_str(&format!("No legal order has a {measure} below {bound}.\n"));
+            text += format!("No legal order has a {measure} below {bound}.\n");
         }
         text
     }

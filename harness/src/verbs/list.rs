@@ -15,6 +15,7 @@ use crate::inputs;
 use crate::planning::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::text::Text;
 use planlab_results::table::{Table, Value as Shown};
 
 /// What can be named.
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
     };
     if let Some(key) = &args.key {
         if let Some(entry) = entries.iter().find(|entry| entry.key == *key) {
-            output.put(&entry.value, &entry.card())?;
+            output.put(&entry.value, entry.card())?;
             return Ok(Exit::Complete);
         }
         if !entries.iter().any(|entry| entry.is_named(key)) {
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         entries.retain(|entry| entry.is_named(key));
     }
     let text = if args.what == Listing::Planners { planner_table(&entries) } else { table(&entries) };
-    output.put(&entries.into_iter().map(|entry| entry.value).collect(), &text)?;
+    output.put(&entries.into_iter().map(|entry| entry.value).collect(), text)?;
     Ok(Exit::Complete)
 }
 
@@ -94,10 +95,10 @@ fn unknown(key: &str, entries: &[Entry]) -> Failure {
     Failure::usage(format!("there is no `{key}` in this list{}", did_you_mean(&near)))
 }
 
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[Entry]) -> Text {
     let mut table = Table::new(&["key", "description"]);
     entries.iter().for_each(|entry| table.row([entry.key.clone()].into_iter().chain(entry.line.clone())));
-    table.render()
+    table.into()
 }
 
 /// Something that a planner may honour, and its letter in the table.
@@ -120,7 +121,7 @@ const MARKS: [Mark; 9] = [
 ];
 
 /// A line a planner, under its family, in 80 columns.
-fn planner_table(entries: &[Entry]) -> String {
+fn planner_table(entries: &[Entry]) -> Text {
     let mut table = Table::new(&["key", "guarantee", "up to", "honours"]);
     let mut family = "";
     for entry in entries {
@@ -134,13 +135,13 @@ fn planner_table(entries: &[Entry]) -> String {
         marks.iter().map(|mark| format!("{} {}", mark.letter, mark.name)).collect::<Vec<_>>().join(", ")
     };
     let (first, second) = MARKS.split_at(5);
-    format!(
-        "{}\nup to    buffers that it is practical for\nhonours  {},\n         {}\n\
+    let legend = format!(
+        "\nup to    buffers that it is practical for\nhonours  {},\n         {}\n\
         `planlab list planners KEY` shows one in full\n",
-        table.render(),
         legend(first),
         legend(second)
-    )
+    );
+    Text::from(table) + legend
 }
 
 fn marks(honours: &Honours) -> String {

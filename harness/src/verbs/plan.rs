@@ -240,7 +240,7 @@ fn show(
             output.value(&object)?;
         }
         (false, false) => {
-            output.text(&beside.card(row))?;
+            output.text(beside.card(row))?;
             if let Some(plan) = plan {
                 // In the same form as `-o -`, so that it can be read again.
                 output::bytes(format!("\n{plan}").as_bytes())?;

@@ -8,6 +8,7 @@ use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
             "rows": answer.rows.iter().map(|row| object(&answer.columns, row)).collect::<Vec<_>>(),
         }))?;
     } else {
-        output.text(&shown(args, &answer)?)?;
+        output.text(shown(args, &answer)?)?;
     }
     Ok(records::exit(Exit::Complete, missing.is_empty()))
 }
@@ -39,21 +40,21 @@ fn columns(args: &QueryArgs, output: Output) -> Verdict {
         let rows: Vec<Value> = answer.rows.iter().map(|row| object(&answer.columns, row)).collect();
         output.value(&json!({ "version": JSON_VERSION, "columns": rows }))?;
     } else {
-        output.text(&shown(args, &answer)?)?;
+        output.text(shown(args, &answer)?)?;
     }
     Ok(Exit::Complete)
 }
 
-fn shown(args: &QueryArgs, answer: &Answer) -> Result<String, Failure> {
+fn shown(args: &QueryArgs, answer: &Answer) -> Result<Text, Failure> {
     if args.csv {
-        return csv_text(answer);
+        return Ok(csv_text(answer)?.into());
     }
     let titles: Vec<&str> = answer.columns.iter().map(String::as_str).collect();
     let mut table = Table::new(&titles);
     for row in &answer.rows {
         table.row(row.iter().map(|cell| text(cell, &short)));
     }
-    Ok(table.render())
+    Ok(table.into())
 }
 
 fn csv_text(answer: &Answer) -> Result<String, Failure> {

@@ -15,6 +15,7 @@ use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity::{memory, percent, seconds};
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
@@ -48,9 +49,11 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
         }
     }
     if !output.json {
-        let samples = if args.samples { propagations(&rows) } else { String::new() };
-        let table = table.without_empty_columns().render();
-        output.text(&(head(&traces, &stream) + &table + WARM_UP + &samples))?;
+        let mut text = Text::from(head(&traces, &stream)) + table.without_empty_columns() + WARM_UP;
+        if args.samples {
+            text = text + "\n" + propagations(&rows);
+        }
+        output.text(text)?;
     }
     keeper.end()?;
     Ok(exit_of(&rows))
@@ -198,7 +201,7 @@ fn missed(missed: Missed) -> String {
 }
 
 /// A table with every propagation of every allocator.
-fn propagations(rows: &[ReplayRow]) -> String {
+fn propagations(rows: &[ReplayRow]) -> Table {
     let mut table = Table::new(&[
         "allocator",
         "propagation",
@@ -226,7 +229,7 @@ fn propagations(rows: &[ReplayRow]) -> String {
             ]);
         }
     }
-    format!("\n{}", table.without_empty_columns().render())
+    table.without_empty_columns()
 }
 
 fn head(traces: &[(String, Trace)], stream: &Stream) -> String {

@@ -22,6 +22,7 @@ use crate::shell::progress::Progress;
 use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 use planlab_results::Store;
 
 /// The suite name of a sweep's rows.
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
         sweep.store.compact()?;
     }
     let answer = Answer { columns: &columns, kept, fits, known: &sweep.known, args };
-    output.put(&answer.object(&network), &answer.text(&network))?;
+    output.put(&answer.object(&network), answer.text(&network))?;
     let exit = if sweep.runner.cancel().is_cancelled() { Exit::Interrupted } else { sweep.exit };
     sweep.keeper.end()?;
     Ok(exit)
@@ -245,7 +246,7 @@ impl Answer<'_> {
         *self.known.get(&(column.name().to_owned(), batch))?
     }
 
-    fn text(&self, network: &Network) -> String {
+    fn text(&self, network: &Network) -> Text {
         let titles: Vec<&str> =
             std::iter::once("batch").chain(self.columns.iter().map(Column::name)).collect();
         let mut table = Table::new(&titles);
@@ -256,16 +257,17 @@ impl Answer<'_> {
         }
         let first = self.args.batch.from;
         let kept = memory(self.kept);
-        let mut text = format!("{}: {kept} kept beside the plan\n\n{}", network.key(first), table.render());
-        text.push_str("\nload: the most bytes live at once; a planner that uses in-place can be below it\n");
+        let head = format!("{}: {kept} kept beside the plan\n\n", network.key(first));
+        let mut text = Text::from(head) + table;
+        text += "\nload: the most bytes live at once; a planner that uses in-place can be below it\n";
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
             let capacity_text = memory(capacity);
-            text.push_str(&format!("\nlargest batch in {capacity_text}, with what is kept:\n"));
+            text += format!("\nlargest batch in {capacity_text}, with what is kept:\n");
             if self.kept >= capacity {
-                text.push_str("  what is kept beside the plan takes all of it\n");
+                text += "  what is kept beside the plan takes all of it\n";
             }
             for (column, fit) in self.columns.iter().zip(fits) {
-                text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));
+                text += format!("  {}  {}\n", fit.words(), column.name());
             }
         }
         text

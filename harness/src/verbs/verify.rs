@@ -34,7 +34,7 @@ fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
     let file = inputs::plan_file(file)?;
     match trace.instance.verify(file.plan(&trace)?) {
         Ok(plan) => {
-            output.put(&valid_object(&plan), &valid_text(&plan))?;
+            output.put(&valid_object(&plan), valid_text(&plan))?;
             Ok(Exit::Complete)
         }
         Err(violation) => {

@@ -170,7 +170,7 @@ fn status(record: &Record) -> String {
 }
 
 /// A table of cells of one trace, lowest first.
-pub(crate) fn comparison(records: &[Record]) -> String {
+pub(crate) fn comparison(records: &[Record]) -> Table {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| {
         (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone())
@@ -186,5 +186,5 @@ pub(crate) fn comparison(records: &[Record]) -> String {
             status(record),
         ]);
     }
-    table.render()
+    table
 }

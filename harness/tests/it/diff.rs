@@ -285,6 +285,8 @@ fn growth_becomes_tables() {
     let page = read("scale.md");
     assert!(page.contains("## synthetic/chain") && page.contains("n = 10000"), "{page}");
     assert!(page.contains("(2 points)") && page.contains("Made by `planlab scale s -o tables`"), "{page}");
+    let latex = read("scale.tex");
+    assert!(latex.contains("% synthetic/chain\n") && latex.contains("\\end{tabular}"), "{latex}");
     let points = read("scale.csv");
     assert!(points.lines().count() == 5 && points.contains(",time_ns,cut,peak_rss_bytes,"), "{points}");
     assert!(read("scale-fits.csv").starts_with("family,planner,figure,exponent,from,to,points,r_squared\n"));

@@ -276,6 +276,8 @@ fn another_program_is_another_cell_and_ratios_compare() {
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
+    let latex = std::fs::read_to_string(folder.path().join("tables/ratios.tex")).expect("written");
+    assert!(latex.contains("\\begin{tabular}") && latex.contains("external/stack"), "{latex}");
     let csv = std::fs::read_to_string(folder.path().join("tables/capacity.csv")).expect("written");
     assert_eq!(csv.lines().count(), 3, "{csv}");
     let row = csv.lines().find(|line| line.contains("external/stack")).expect("a row");

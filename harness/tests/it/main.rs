@@ -41,5 +41,6 @@ mod run;
 mod scaling;
 mod schedules;
 mod scoped;
+mod tables;
 mod verbs;
 mod work_limit;

@@ -2,10 +2,27 @@
 
 use super::page::{Page, Piece, Span, Text};
 
-/// Name and content of each file: the page, then the CSV of tables without a place on the page.
+/// Name and content of each file: the page, its tables in LaTeX, then the CSV of tables without a place on the page.
 pub(crate) fn files(page: &Page) -> Vec<(String, String)> {
     let tables = page.files.iter().map(|table| (format!("{}.csv", table.name), table.to_csv()));
-    std::iter::once((page.file.clone(), markdown(page))).chain(tables).collect()
+    let name = page.file.strip_suffix(".md").unwrap_or(&page.file);
+    let pages = [(page.file.clone(), markdown(page)), (format!("{name}.tex"), latex(&page.pieces))];
+    pages.into_iter().chain(tables).collect()
+}
+
+/// The tables of a page, each with the heading above it as a comment.
+fn latex(pieces: &[Piece]) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Heading(title) | Piece::Subheading(title) => text += &format!("% {title}\n"),
+            Piece::Table(table) | Piece::Folded(_, table) => text += &(table.to_latex() + "\n"),
+            Piece::Grid(grid) => text += &(grid.table.to_latex() + "\n"),
+            Piece::Panels(panels) => panels.iter().for_each(|panel| text += &latex(panel)),
+            _ => {}
+        }
+    }
+    text
 }
 
 fn markdown(page: &Page) -> String {
@@ -60,6 +77,13 @@ mod tests {
         let made =
             Text::from("Made by ").code("x").plain(": ").strong("bold").plain(", ").link("here", "y.md");
         let pieces = [Piece::text(made), Piece::heading("Head"), Piece::Table(table)];
+        let files = files(&Page::new("x.md", "Title").with(pieces.clone()));
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["x.md", "x.tex"]);
+        assert_eq!(
+            files[1].1,
+            "% Head\n\\begin{tabular}{ll}\n\\hline\nk & v \\\\\n\\hline\na & 1 \\\\\n\\hline\n\\end{tabular}\n\n"
+        );
         assert_eq!(
             markdown(&Page::new("x.md", "Title").with(pieces)),
             "# Title\n\nMade by `x`: **bold**, [here](y.md)\n\n## Head\n\n| k | v |\n|---|---|\n| a | 1 |\n\n"

@@ -30,6 +30,7 @@ use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
 use crate::shell::quantity::{memory, nanoseconds};
+use crate::shell::text::Text;
 
 /// Default number of timed propagations of a process.
 const TIMED: u32 = 200;
@@ -98,7 +99,7 @@ pub(crate) fn run(
     }
     bar.finish_and_clear();
     if !output.json {
-        output.text(&(head(&subject, args, &rows) + &table::table(&rows)))?;
+        output.text(Text::from(head(&subject, args, &rows)) + table::table(&rows))?;
     }
     keeper.end()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })

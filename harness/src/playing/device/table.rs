@@ -7,10 +7,11 @@ use planlab_results::statistics::median;
 
 use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
 use crate::shell::quantity::{memory, percent};
+use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 /// A table with one line for each contender, over the rows of all its processes. Times are for one propagation.
-pub(super) fn table(rows: &[ReplayRow]) -> String {
+pub(super) fn table(rows: &[ReplayRow]) -> Text {
     let mut table = Table::new(&[
         "contender",
         "wall/request",
@@ -31,7 +32,7 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
         "status",
     ]);
     processes(rows).iter().for_each(|same| table.row(line(same)));
-    table.without_empty_columns().render() + COLUMNS
+    Text::from(table.without_empty_columns()) + COLUMNS
 }
 
 const COLUMNS: &str = "\nTimes are those of one propagation. `warm-up` propagations were played before the measurement;\n\

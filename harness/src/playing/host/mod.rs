@@ -27,6 +27,7 @@ use crate::shell::output::{Output, note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
 use crate::shell::quantity::{memory, nanoseconds};
+use crate::shell::text::Text;
 
 /// Refuses arguments that only a device supports.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
@@ -78,7 +79,7 @@ pub(crate) fn run(
     bar.finish_and_clear();
     rows.sort_by_key(|row| order_of(row, contenders));
     if !output.json {
-        output.text(&(head(&subject, args) + &table::table(&rows)))?;
+        output.text(Text::from(head(&subject, args)) + table::table(&rows))?;
     }
     keeper.end()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })

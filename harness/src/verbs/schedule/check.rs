@@ -44,7 +44,7 @@ pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Ve
         Err(violation) => {
             let message = violation.to_string();
             let value = json!({ "version": JSON_VERSION, "valid": false, "message": message });
-            output.put(&value, &format!("not valid: {message}\n"))?;
+            output.put(&value, format!("not valid: {message}\n"))?;
             Ok(Exit::Invalid)
         }
     }

@@ -21,6 +21,7 @@ use crate::shell::output::Output;
 use crate::shell::progress::Progress;
 use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
+use crate::shell::text::Text;
 
 /// The largest batch that is tried.
 const MOST: u64 = 1 << 20;
@@ -104,14 +105,13 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         "loss": loss,
         "schedulers": rows.iter().map(object).collect::<Vec<_>>(),
     });
-    let text = format!(
+    let head = format!(
         "{}: the largest batch found that fits with its offsets, at most {} slower than without a limit of memory; schedulers stop \
-         at the first schedule that is fast enough\n\n{}",
+         at the first schedule that is fast enough\n\n",
         args.net,
         percent(Some(loss)),
-        table.render()
     );
-    output.put(&value, &text)?;
+    output.put(&value, Text::from(head) + table)?;
     let failures = || rows.iter().filter_map(|(_, found)| found.failure.as_ref());
     Ok(if runner.cancel().is_cancelled() {
         Exit::Interrupted

@@ -30,6 +30,7 @@ use crate::shell::provenance;
 use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
+use crate::shell::text::Text;
 
 /// Default wall time of a scheduler; below, of the planner.
 const WALL: Duration = Duration::from_secs(60);
@@ -64,8 +65,8 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     };
     match args.output.as_deref() {
         // Stdout receives the schedule.
-        Some("-") => note(study.text().trim_end()),
-        _ => output.put(&study.object(), &study.text())?,
+        Some("-") => note(study.text().plain().trim_end()),
+        _ => output.put(&study.object(), study.text())?,
     }
     written.map(|()| exit)
 }
@@ -208,7 +209,7 @@ impl<'a> Study<'a> {
         self.question.problem.images_per_second(seconds)
     }
 
-    fn text(&self) -> String {
+    fn text(&self) -> Text {
         let mut table = Table::new(&[
             "scheduler",
             "images/s",
@@ -242,15 +243,15 @@ impl<'a> Study<'a> {
         }
         let problem = &self.question.problem;
         let bytes = |bytes: Bytes| Shown::Bytes(bytes.get()).shown();
-        format!(
-            "{} at batch {} on {}: {} of memory, {} of it reserved; {unlimited:.1} images/s without a limit of memory\n\n{}",
+        let head = format!(
+            "{} at batch {} on {}: {} of memory, {} of it reserved; {unlimited:.1} images/s without a limit of memory\n\n",
             problem.net.name(),
             problem.net.batch(),
             problem.machine.name,
             bytes(problem.capacity),
             bytes(problem.base()),
-            table.render()
-        ) + &self.map_table().unwrap_or_default()
+        );
+        Text::from(head) + table + self.map_table().unwrap_or_default()
     }
 
     /// What the fastest schedule that fits does with each map, if requested.
@@ -261,7 +262,7 @@ impl<'a> Study<'a> {
         Some((fastest.0, classes.into_iter().map(|(map, class)| (net.map(map), class)).collect()))
     }
 
-    fn map_table(&self) -> Option<String> {
+    fn map_table(&self) -> Option<Text> {
         let (scheduler, maps) = self.maps()?;
         let mut table = Table::new(&["feature map", "bytes", "class"]);
         for (map, class) in maps {
@@ -271,7 +272,7 @@ impl<'a> Study<'a> {
                 Shown::text(class_name(class)),
             ]);
         }
-        Some(format!("\n{scheduler}, the fastest that fits\n\n{}", table.render()))
+        Some(Text::from(format!("\n{scheduler}, the fastest that fits\n\n")) + table)
     }
 
     fn object(&self) -> Value {
