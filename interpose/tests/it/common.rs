@@ -14,29 +14,30 @@ pub(crate) fn library() -> PathBuf {
     beside
 }
 
-/// The C program of these tests; `None` if there is no C compiler.
-pub(crate) fn program() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAM.get_or_init(|| built("calls")).as_deref()
+/// The C program of these tests.
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| built("calls"))
 }
 
-/// Builds a program of `tests/programs`; `None` if there is no C compiler.
-pub(crate) fn built(name: &str) -> Option<PathBuf> {
+/// Builds a program of `tests/programs`.
+pub(crate) fn built(name: &str) -> PathBuf {
     compiled(name, name, &[])
 }
 
 /// Builds a program under another name, with further options.
-pub(crate) fn compiled(name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
+pub(crate) fn compiled(name: &str, as_name: &str, options: &[&str]) -> PathBuf {
     let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{as_name}-{}", std::process::id()));
     let number = BUILDS.fetch_add(1, Ordering::Relaxed);
     let fresh = file.with_extension(number.to_string());
     let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", &source, "-ldl", "-o"];
-    let output = Command::new("cc").args(words).arg(&fresh).args(options).output().ok()?;
+    let output = Command::new("cc").args(words).arg(&fresh).args(options).output();
+    let output = output.expect("a C compiler, which ./setup installs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Another test may have built it meanwhile.
     std::fs::rename(&fresh, &file).expect("a program");
-    Some(file)
+    file
 }
 
 static BUILDS: AtomicU64 = AtomicU64::new(0);
@@ -73,13 +74,13 @@ pub(crate) fn under(program: &Path, words: &[&str], settings: &[(&str, &str)]) -
 }
 
 /// Runs the program under the library, with checks and without, and without the library; the output must be the same.
-/// `None` if there is no C compiler. The statistics are those of the run without checks.
-pub(crate) fn same(words: &[&str]) -> Option<Ran> {
-    let program = program()?;
+/// The statistics are those of the run without checks.
+pub(crate) fn same(words: &[&str]) -> Ran {
+    let program = program();
     let plain = text(&Command::new(program).args(words).output().expect("it starts"));
     let checked = under(program, words, &[("PLANLAB_CHECK", "1")]);
     assert_eq!(checked.stdout, plain, "with checks");
     let ran = under(program, words, &[]);
     assert_eq!(ran.stdout, plain);
-    Some(ran)
+    ran
 }

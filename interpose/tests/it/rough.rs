@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::{compiled, library, under};
 
-fn program() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAM.get_or_init(|| compiled("rough", "rough", &[])).as_deref()
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compiled("rough", "rough", &[]))
 }
 
 /// Waits for a process to end; kills one that hangs, and fails the test.
@@ -42,7 +42,7 @@ fn is_lean() -> bool {
 
 #[test]
 fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
-    let Some(program) = program() else { return };
+    let program = program();
     if !is_lean() {
         eprintln!(
             "skipped: the library links HiGHS; `cargo test --package planlab-interpose` tests it without"
@@ -66,9 +66,9 @@ fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
 
 #[test]
 fn a_library_may_wait_for_a_thread_while_it_is_loaded() {
-    let Some(program) = program() else { return };
+    let program = program();
     let options = ["-DLIBRARY", "-shared", "-fPIC"];
-    let opened = compiled("rough", "librough", &options).expect("a compiler");
+    let opened = compiled("rough", "librough", &options);
     let mut command = Command::new(program);
     command.arg("opens").arg(opened).env("LD_PRELOAD", library()).stdout(Stdio::null());
     assert!(end(command.spawn().expect("it starts"), "dlopen").success());
@@ -76,7 +76,7 @@ fn a_library_may_wait_for_a_thread_while_it_is_loaded() {
 
 #[test]
 fn memory_does_not_grow_where_many_threads_end() {
-    let Some(program) = program() else { return };
+    let program = program();
     let ran = under(program, &["generations"], &[]);
     assert_eq!(ran.stdout, "ok\n");
     assert!(ran.reports[0]["threads"].as_u64() <= Some(81), "states are used again");
@@ -84,7 +84,7 @@ fn memory_does_not_grow_where_many_threads_end() {
 
 #[test]
 fn a_request_of_another_size_in_each_round_costs_nothing() {
-    let Some(program) = program() else { return };
+    let program = program();
     for words in [&["strays"][..], &["strays", "held"]] {
         let share = planned(program, words);
         assert!(share > 0.85, "{words:?}: {share}");
@@ -93,7 +93,7 @@ fn a_request_of_another_size_in_each_round_costs_nothing() {
 
 #[test]
 fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
-    let Some(program) = program() else { return };
+    let program = program();
     for (word, allocs, frees) in [("frees", 1000, 1000), ("grows", 9, 9)] {
         let folder = tempfile::tempdir().expect("writable");
         let mut command = Command::new(program);
@@ -114,7 +114,7 @@ fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
 
 #[test]
 fn no_call_is_a_cancellation_point() {
-    let Some(program) = program() else { return };
+    let program = program();
     let folder = tempfile::tempdir().expect("writable");
     let trace = folder.path().join("trace").display().to_string();
     for settings in [&[][..], &[("PLANLAB_RECORD", trace.as_str())]] {
@@ -124,7 +124,7 @@ fn no_call_is_a_cancellation_point() {
 
 #[test]
 fn a_handler_may_allocate_between_planned_calls() {
-    let Some(program) = program() else { return };
+    let program = program();
     let ran = under(program, &["handles"], &[]);
     assert_eq!((ran.stdout.as_str(), ran.count("wrong_frees")), ("ok\n", 0));
     assert!(ran.count("planned") > 0);
@@ -132,7 +132,7 @@ fn a_handler_may_allocate_between_planned_calls() {
 
 #[test]
 fn the_child_of_a_fork_goes_on_with_states_of_threads_that_ended() {
-    let Some(program) = program() else { return };
+    let program = program();
     let ran = under(program, &["forks"], &[]);
     assert_eq!(ran.reports.len(), 6, "a line for each process");
     let children = ran.reports.iter().filter(|report| report["counts"]["requests"].as_u64() == Some(90_000));
