@@ -222,7 +222,7 @@ replay-host OUT="" MODE="full":
     scripts/replay-host "{{OUT}}" {{MODE}}
 
 # fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
-fuzz TARGET="trace" SECONDS="60":
+fuzz TARGET="trace" SECONDS="60" SEEDS="":
     @if cargo fuzz --version >/dev/null 2>&1 && rustc --version | grep -q nightly; then \
-       cargo fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}; \
+       cargo fuzz run {{TARGET}} fuzz/corpus/{{TARGET}} {{SEEDS}} -- -max_total_time={{SECONDS}}; \
      else echo "fuzz: skipped, cargo-fuzz or a nightly toolchain is missing; the corpus is replayed by \`just test\`"; fi

@@ -1,8 +1,10 @@
 //! A recorded trace at another batch.
 //!
-//! Sizes grow in proportion to the batch, but for those of the model: its parameters and buffers, and the state of its
-//! optimizer. A recording does not say which these are, so it is taken from their lives. A buffer keeps its size if it is
-//! never freed and
+//! Sizes grow in proportion to the batch, but for those of the model: its parameters and their gradients, and the state of
+//! its optimizer. Where the file has categories, they say which these are: `parameter`, `weight`, `optimizer`, and the like.
+//! A gradient is one of a parameter if a parameter has its size; gradients of activations have that name, too.
+//!
+//! Of a buffer without such a category it is taken from its life. It keeps its size if it is never freed and
 //!
 //! - is older than the recording;
 //! - or, if no such buffer is in it, is there from the first step, or was made before the first buffer that is freed again
@@ -10,15 +12,57 @@
 //!   inputs of the first batch);
 //! - or was made in a step of the optimizer.
 //!
-//! What else keeps its size, such as gradients, counts as growing: at a larger batch the trace is too large rather than too
+//! What else keeps its size, such as gradients without a category, counts as growing: at a larger batch the trace is too large rather than too
 //! small, at a smaller one the other way round.
 
 use std::num::NonZeroU64;
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance, InstanceError, Label, Pause};
+use rustc_hash::FxHashSet;
 
 use crate::formats::Trace;
 use crate::formats::import::{BEFORE_RECORDING, Framework};
+
+/// What a category says of a buffer's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Parameter,
+    Gradient,
+    Optimizer,
+    /// What grows with the batch.
+    Data,
+    Nothing,
+}
+
+impl Said {
+    /// By the first word: `param:live`, `OPTIMIZER_STATE`, `activation`.
+    fn of(category: Option<&str>) -> Self {
+        const WORDS: [(Said, &[&str]); 4] = [
+            (Said::Parameter, &["param", "params", "parameter", "parameters", "weight", "weights"]),
+            (Said::Gradient, &["grad", "grads", "gradient", "gradients"]),
+            (Said::Optimizer, &["optimizer", "optimizer-state", "optstate", "opttemp"]),
+            (
+                Said::Data,
+                &[
+                    "activation",
+                    "activations",
+                    "autograd-detail",
+                    "bwdtemp",
+                    "input",
+                    "output",
+                    "saved",
+                    "temp",
+                    "temporary",
+                    "workspace",
+                ],
+            ),
+        ];
+        let first = category.unwrap_or_default().split([':', ' ', '/']).next().unwrap_or_default();
+        let word = first.to_ascii_lowercase().replace('_', "-");
+        let known = WORDS.into_iter().find(|(_, words)| words.contains(&word.as_str()));
+        known.map_or(Self::Nothing, |(said, _)| said)
+    }
+}
 
 /// Which buffers of a trace keep their size.
 #[derive(Clone, Debug)]
@@ -54,7 +98,15 @@ impl<'t> Scaling<'t> {
             let category = labels[index].category.as_deref().unwrap_or("");
             category.starts_with("Optimizer.step") || is_by(index, "torch/optim/")
         };
-        let keeps = |index: usize| stays(&index) && (is_models(index) || is_optimizers(index));
+        let said: Vec<Said> = labels.iter().map(|label| Said::of(label.category.as_deref())).collect();
+        let parameters = buffers.iter().zip(&said).filter(|(_, said)| **said == Said::Parameter);
+        let parameters: FxHashSet<Bytes> = parameters.map(|(buffer, _)| buffer.size).collect();
+        let keeps = |index: usize| match said[index] {
+            Said::Parameter | Said::Optimizer => true,
+            Said::Gradient => parameters.contains(&buffers[index].size),
+            Said::Data => false,
+            Said::Nothing => stays(&index) && (is_models(index) || is_optimizers(index)),
+        };
         Self { trace, kept: (0..buffers.len()).map(keeps).collect() }
     }
 
@@ -134,6 +186,22 @@ mod tests {
         assert_eq!(scaling.kept(), (2, 200));
         assert_eq!(sizes(&scaling, 2, 3), [100, 15, 11, 100, 5]);
         assert_eq!(sizes(&scaling, 10, 1), [100, 1, 1, 100, 1]);
+    }
+
+    #[test]
+    fn categories_say_what_keeps_its_size() {
+        let text = "id,lower,upper,size,category\nw,0,9,100,param:live\nm,3,9,100,OPTIMIZER_STATE\ng,2,4,100,grad\n\
+            d,2,4,60,gradient\nx,0,9,10,input\na,1,3,20,ACTIVATION\n";
+        let trace = trace(text);
+        let scaling = Scaling::of(&trace, &Framework::default());
+        assert_eq!(sizes(&scaling, 1, 2), [100, 100, 100, 120, 20, 40]);
+        assert_eq!(scaling.kept(), (3, 300));
+    }
+
+    #[test]
+    fn gradients_without_parameters_are_of_activations() {
+        let trace = trace("id,lower,upper,size,category\na,0,2,10,activation\ng,1,3,10,gradient\n");
+        assert_eq!(sizes(&Scaling::of(&trace, &Framework::default()), 1, 2), [20, 20]);
     }
 
     #[test]

@@ -245,11 +245,15 @@ fn snapshot(file: &Path, devices: &[&[Event]]) {
 
 /// Writes a snapshot that also has the segments at the end.
 fn snapshot_with(file: &Path, devices: &[&[Event]], segments: Vec<Pickled<'_>>) {
+    let segments = if segments.is_empty() { vec![] } else { vec![("segments", Pickled::List(segments))] };
+    snapshot_of(file, devices, segments);
+}
+
+/// Writes a snapshot with further entries at its top.
+fn snapshot_of(file: &Path, devices: &[&[Event]], more: Vec<(&str, Pickled<'_>)>) {
     let history = |events: &&[Event]| Pickled::List(events.iter().map(event).collect());
     let mut top = vec![("device_traces", Pickled::List(devices.iter().map(history).collect()))];
-    if !segments.is_empty() {
-        top.push(("segments", Pickled::List(segments)));
-    }
+    top.extend(more);
     let top = Pickled::Dict(top);
     let mut bytes = b"\x80\x04".to_vec();
     top.write(&mut bytes);
@@ -357,6 +361,20 @@ fn a_limit_that_the_device_does_not_know_is_no_capacity() {
     assert_eq!(explained["failures"][0]["plan"], "fits");
     let explained = json(folder.path(), &["explain", "oom.pickle", "--capacity", "15MiB"], 0);
     assert_eq!(explained["failures"][0]["plan"], "too-much");
+}
+
+#[test]
+fn a_limit_is_no_capacity_where_segments_grow_either() {
+    let folder = tempdir().expect("a folder");
+    let file = folder.path().join("oom.pickle");
+    // 12 MiB are one page of 20 MiB at most: with that much left, a limit of the process was in the way.
+    for (free, limited, plan) in [(20 * MIB, true, "unknown"), (20 * MIB - 1, false, "fits")] {
+        let events = [&APART[..], &[("oom", free, 12 * MIB)]].concat();
+        let settings = Pickled::Dict(vec![("expandable_segments", Pickled::Whole(1))]);
+        snapshot_of(&file, &[&events], vec![("allocator_settings", settings)]);
+        let failed = &json(folder.path(), &["explain", "oom.pickle"], 0)["failures"][0];
+        assert_eq!((&failed["is_limited"], &failed["plan"]), (&limited.into(), &plan.into()), "{failed}");
+    }
 }
 
 #[test]

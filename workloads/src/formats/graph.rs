@@ -4,7 +4,7 @@ use std::io::Read;
 
 use planlab_graph::{Graph, liveness, read_jsonl};
 
-use super::text::Unpacked;
+use super::unpacked::Unpacked;
 use super::{FormatError, InputLimits, ReadOptions, Trace, read_trace, write_trace};
 
 /// Reads a graph (JSON Lines, see [`planlab_graph::read_jsonl`]). Errors name the file `file`.

@@ -141,6 +141,11 @@ impl Header {
         self.at(column).is_some()
     }
 
+    /// How many of its columns are known.
+    pub(super) fn known(&self) -> usize {
+        self.at.iter().flatten().count()
+    }
+
     /// Whether the rows are events rather than buffers.
     pub(super) fn is_events(&self) -> bool {
         self.has(Column::Event)

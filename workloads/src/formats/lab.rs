@@ -14,7 +14,8 @@ use planlab_dsa::{Alignment, Label};
 use super::draft::{Draft, RawBuffer, RawPause};
 use super::error::excerpt;
 use super::header::{Column, Header};
-use super::text::{Lines, Unpacked};
+use super::text::Lines;
+use super::unpacked::{BYTE_ORDER_MARK, Unpacked};
 use super::{Dialect, FormatError, ReadOptions, Trace, events, graph, import, text};
 
 /// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`](super::import)) that
@@ -75,6 +76,19 @@ pub(super) fn read_own(
         read_rows(&mut draft, &header, number, &mut lines)?;
     }
     draft.finish()
+}
+
+/// Whether a file that begins with these bytes is one of the lab's own, whatever its name says: a JSON object, or below
+/// comments a header with at least two columns that are known.
+pub(super) fn looks_like(start: &[u8]) -> bool {
+    let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+    if start.trim_ascii_start().starts_with(b"{") {
+        return true;
+    }
+    let mut lines = start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let header = first.and_then(|line| Header::parse(std::str::from_utf8(line).ok()?).ok());
+    header.is_some_and(|header| header.known() >= 2)
 }
 
 /// Takes the comments in front of the header in, and parses the header.

@@ -31,6 +31,7 @@ mod names;
 mod plan;
 mod save;
 mod text;
+mod unpacked;
 mod write;
 
 use planlab_dsa::{Alignment, Instance, Labels};
@@ -47,7 +48,7 @@ pub use names::is_file_name;
 pub use plan::{PlanFile, Unmatched};
 pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
-pub use text::{check_input, read_bytes, read_document};
+pub use unpacked::{check_input, read_bytes, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.

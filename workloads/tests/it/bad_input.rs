@@ -1,6 +1,6 @@
 //! What is wrong with a file is named with its line; what is merely odd is read.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use planlab_dsa::{Alignment, Offset, Plan, Step};
@@ -349,13 +349,73 @@ fn bytes_that_are_wrong() {
     }
 }
 
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+#[test]
+fn gzip_is_unpacked_whatever_the_name() {
+    let text = rows("a,0,2,4\nb,1,3,5\n");
+    let whole = gzip(text.as_bytes());
+    // Programs write files in pieces; each is a file by itself.
+    let pieces = [gzip(&text.as_bytes()[..9]), gzip(&text.as_bytes()[9..])].concat();
+    for bytes in [&whole, &pieces] {
+        for name in ["t.csv", "t.csv.gz"] {
+            let trace = read_trace(name, bytes, &ReadOptions::default()).expect("valid");
+            assert_eq!(trace.instance, read(&text).expect("valid").instance);
+        }
+    }
+    for length in [11, whole.len() / 2, whole.len() - 1] {
+        let error = read(&whole[..length]).expect_err("cut short");
+        assert!(error.reason().starts_with("the gzip data is damaged or cut short"), "{error}");
+    }
+    let mut damaged = whole;
+    let checksum = damaged.len() - 6;
+    damaged[checksum] ^= 1;
+    let error = read(&damaged).expect_err("another checksum");
+    assert!(error.reason().starts_with("the gzip data is damaged or cut short"), "{error}");
+    let error = read_trace("t.csv.gz", text.as_bytes(), &ReadOptions::default()).expect_err("no gzip");
+    assert_eq!(error.to_string(), "t.csv.gz: byte 0: not a gzip file, or cut short");
+}
+
+#[test]
+fn what_gzip_unpacks_to_is_limited() {
+    let bomb = gzip(&vec![b'\n'; 1 << 22]);
+    assert!(bomb.len() < 10_000);
+    let options = ReadOptions::default().with_limits(InputLimits::new(1 << 20));
+    let error = read_trace("t.csv", &bomb, &options).expect_err("too long");
+    assert!(error.reason().contains("more than 1048576 bytes unpacked"), "{error}");
+    let error = read_document("t.toml", &bomb[..], InputLimits::new(1 << 20)).expect_err("too long");
+    assert!(error.reason().contains("more than 1048576 bytes unpacked"), "{error}");
+}
+
+#[test]
+fn the_content_counts_before_the_name() {
+    let text = rows("a,0,2,4\n");
+    let names = ["x.pickle", "x.onnx", "x.tflite", "x.pte", "x.hlo.pb"];
+    for name in names {
+        for text in [text.clone(), format!("\u{feff}# a: b\n\n{text}"), text.replace('\n', "\r\n")] {
+            let trace = read_trace(name, text.as_bytes(), &ReadOptions::default()).expect(name);
+            assert_eq!(trace.instance.len(), 1, "{name}");
+        }
+        // What is neither says what the name promised.
+        let error = read_trace(name, b"nonsense\n", &ReadOptions::default()).expect_err("damaged");
+        assert!(error.byte().is_some(), "{error}");
+    }
+    let graph = "{\"planlab\":\"graph\",\"version\":1}\n";
+    let trace = read_trace("x.pickle", graph.as_bytes(), &ReadOptions::default()).expect("a graph");
+    assert!(trace.instance.is_empty());
+}
+
 #[test]
 fn a_name_that_ends_in_zst_promises_zstd() {
     let whole = compress(rows("a,0,2,4\n").as_bytes(), 3).expect("compressed");
     let read = |bytes: &[u8]| read_trace("t.csv.zst", bytes, &ReadOptions::default());
     for bytes in [&whole[..0], &whole[..2], rows("a,0,2,4\n").as_bytes()] {
         let error = read(bytes).expect_err("no frame");
-        assert_eq!(error.to_string(), "t.csv.zst:1: not a zstd file, or cut short");
+        assert_eq!(error.to_string(), "t.csv.zst: byte 0: not a zstd file, or cut short");
     }
     let skipped = [b"\x52\x2a\x4d\x18\x03\0\0\0abc", whole.as_slice()].concat();
     for bytes in [&whole, &skipped] {

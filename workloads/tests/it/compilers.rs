@@ -14,6 +14,7 @@ const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
 const ASSIGNMENT: &str = "samples/jax_mlp-buffer-assignment.txt";
 const LIVE_RANGE: &str = "samples/jax_mlp-live-range.txt";
 const TFLITE: &str = "samples/small_cnn.tflite.zst";
+const PROGRAM: &str = "samples/small_mobilenet.pte.zst";
 const SQUEEZENET: &str = "samples/squeezenet1_0_noweights.onnx";
 
 fn sample(file: &str) -> Vec<u8> {
@@ -180,15 +181,15 @@ fn dynamic_dimensions_are_named_and_can_be_given() {
     let refused = |dims: &[(&str, u64)]| error(dims).expect_err("dynamic").to_string();
     assert_eq!(
         refused(&[]),
-        "m.onnx:1: dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"
+        "m.onnx: byte 4: dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"
     );
     assert_eq!(
         refused(&[("batch", 3)]),
-        "m.onnx:1: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"
+        "m.onnx: byte 4: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"
     );
     assert_eq!(
         refused(&[("bach", 3)]),
-        "m.onnx:1: there is no dimension `bach` in it; it has `batch`, `x[2]`"
+        "m.onnx: byte 4: there is no dimension `bach` in it; it has `batch`, `x[2]`"
     );
     assert!(error(&[("batch", 3), ("x[2]", 5)]).is_ok());
     let dims = vec![("batch".to_owned(), 3), ("x[2]".to_owned(), 5)];
@@ -261,17 +262,36 @@ fn a_tflite_models_buffers_are_those_of_an_independent_count() {
     let imported = import(TFLITE, &sample(TFLITE)).expect("valid");
     let part = only_part(&imported);
     let instance = &part.trace.instance;
-    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_064, 24_576));
+    let asked = part.trace.labels.buffers.iter().filter_map(|label| label.requested);
+    assert_eq!(asked.map(Bytes::get).sum::<u64>(), 42_064);
+    // One of 40 bytes and two of 4 are rounded up to 16, as in TensorFlow Lite Micro.
+    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_080, 24_576));
+    assert!(instance.buffers().iter().all(|buffer| buffer.align.get() == 16));
     // The output of its one addition may take either operand's place.
     let permitted: Vec<(usize, usize)> =
         instance.in_place().iter().map(|pair| (pair.output.index(), pair.input.index())).collect();
     assert_eq!(permitted, [(4, 1), (4, 3)]);
-    assert_eq!(dropped(&imported), [(1, "views", 0), (8, "tensors with data", 33_336)]);
+    let told = [
+        (1, "views", 0),
+        (10, "buffers at multiples of 16 bytes, their sizes rounded up to them", 0),
+        (8, "tensors with data", 33_336),
+    ];
+    assert_eq!(dropped(&imported), told);
     let meta = |key| part.trace.labels.meta(key);
     assert_eq!((meta("tflite-tensors"), meta("tflite-views")), (Some("19"), Some("16=15")));
     let ops: Vec<&str> = part.trace.labels.buffers.iter().filter_map(|label| label.op.as_deref()).collect();
     assert_eq!(ops.first().zip(ops.last()), Some((&"0:conv_2d", &"9:softmax")));
     assert!(part.own_plan().is_none(), "the model carries no offline plan");
+}
+
+/// `scripts/sample-pte` made it, and printed the bytes of ExecuTorch's own plan.
+#[test]
+fn an_executorch_programs_own_plan_has_the_bytes_that_executorch_says() {
+    let imported = import(PROGRAM, &sample(PROGRAM)).expect("valid");
+    let part = only_part(&imported);
+    assert_eq!((part.name.as_str(), own_height(part)), ("forward", 663_552));
+    assert_eq!(part.framework.as_ref().expect("said").reserved_peak, Some(Bytes::new(663_552)));
+    assert!(part.trace.instance.buffers().iter().all(|buffer| buffer.align.get() == 16));
 }
 
 /// ggml itself had buffers of 573696 and 7744 bytes for these graphs; it keeps the larger for the third.

@@ -68,7 +68,9 @@ fn programs_of_executorch() {
 
 #[test]
 fn texts_of_compilers() {
-    replay("texts", checks::check_texts);
+    let checks = [checks::check_xla_text, checks::check_glow, checks::check_iopddl, checks::check_ggml];
+    // Each on the others' files, too.
+    checks.into_iter().for_each(|check| replay("texts", check));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Traces, families and files.
 
 mod bad_input;
+mod batch;
 mod compilers;
 mod families;
 mod feature_maps;

@@ -241,6 +241,49 @@ fn read(bytes: &[u8]) -> Result<Imported, String> {
     imported.map(|imported| imported.expect("a pickle is recognised")).map_err(|error| error.to_string())
 }
 
+/// The archive of `torch.save`: sizes behind the entry, and `name` padded by an extra field.
+fn archive(name: &str, method: u8, pickle: &[u8]) -> Vec<u8> {
+    let mut bytes = b"PK\x03\x04\0\0\x08\x08".to_vec();
+    bytes.extend([method, 0]);
+    bytes.extend([0; 16]);
+    bytes.extend([u8::try_from(name.len()).expect("short"), 0, 6, 0]);
+    bytes.extend(name.as_bytes());
+    bytes.extend(b"FB\x02\0ZZ");
+    bytes.extend(pickle);
+    bytes.extend(b"PK\x07\x08\0\0\0\0\x9e\0\0\0\x9e\0\0\0PK\x03\x04 and more entries");
+    bytes
+}
+
+#[test]
+fn an_archive_of_torch_save_is_read() {
+    let events = [("alloc", 8, 100), ("free_completed", 8, 100), ("alloc", 8, 50)];
+    let plain = only_part(read(&snapshot(&events)).expect("valid"));
+    let saved = only_part(read(&archive("s/data.pkl", 0, &snapshot(&events))).expect("valid"));
+    assert_eq!(saved.trace.instance, plain.trace.instance);
+    // What follows a pickle that is in no archive is still refused.
+    let error = read(&[snapshot(&events), b"PK".to_vec()].concat()).expect_err("more");
+    assert!(error.contains("something follows the end of the pickle"), "{error}");
+}
+
+#[test]
+fn another_archive_is_named() {
+    let pickle = snapshot(&[("alloc", 8, 100)]);
+    let error = |bytes: &[u8]| read(bytes).expect_err("no archive of a snapshot");
+    let other = error(&archive("word/document.xml", 0, &pickle));
+    assert!(
+        other.starts_with(
+            "s.pickle: byte 0: this is a zip archive, and its first entry is `word/document.xml`; of"
+        ),
+        "{other}"
+    );
+    let packed = error(&archive("s/data.pkl", 8, &pickle));
+    assert!(packed.contains("`s/data.pkl`, compressed; of archives only torch.save's are read"), "{packed}");
+    let whole = archive("s/data.pkl", 0, &pickle);
+    for length in [4, 20, 33] {
+        assert!(error(&whole[..length]).contains("byte 0: "), "{length}");
+    }
+}
+
 #[test]
 fn a_free_that_was_only_requested_ends_no_life() {
     let events =
@@ -290,7 +333,7 @@ fn a_history_that_wrapped_says_so() {
     events[0] = ("free_requested", 8, 100);
     events[999] = ("free_completed", 8, 100);
     let told = read(&snapshot(&events)).expect("valid").dropped;
-    assert!(told[0].to_string().contains("it looks full (max_entries)"), "{told:?}");
+    assert!(told[0].to_string().contains("if it is the most that may be kept (max_entries)"), "{told:?}");
 }
 
 #[test]

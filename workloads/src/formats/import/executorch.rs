@@ -14,13 +14,14 @@ use std::collections::BTreeSet;
 
 use super::super::flatbuffer::{Broken, Spent, TABLE, Table};
 use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Tally, framework};
+use super::gather::{Found, Gather, Rule, Tally, alignment, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
 
 pub(super) const READER: Reader = Reader {
     key: "executorch",
     title: "an ExecuTorch program (.pte), in the order of its instructions",
     endings: &[".pte"],
+    has_lines: false,
     looks_like,
     read,
 };
@@ -55,6 +56,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
 }
 
+/// ExecuTorch's memory plan rounds sizes up to multiples of this, unless it is asked for others.
+const ALIGNMENT: u64 = 16;
 /// Members of the union `KernelTypes`.
 const TENSOR: u8 = 5;
 const LISTS: [u8; 2] = [10, 11];
@@ -285,6 +288,9 @@ impl Method {
         let mut gather = Gather::new(file, options);
         gather.meta("framework", "ExecuTorch");
         gather.meta("clock", "instructions");
+        let offsets = self.placed().filter(|placed| placed.2 == memory).map(|placed| placed.3);
+        let to = alignment(offsets, ALIGNMENT, ALIGNMENT);
+        gather.align_as(Rule { bytes: to, rounds: true, why: "as in ExecuTorch's own plan" });
         for (number, tensor, _, offset, life) in self.placed().filter(|placed| placed.2 == memory) {
             let name = match tensor.name.as_str() {
                 "" => number.to_string(),
@@ -443,7 +449,9 @@ mod tests {
         assert_eq!(part.trace.instance.verify(plan).expect("it is a plan").height().get(), 480);
         let reserved = |part: &Part| part.framework.as_ref().and_then(|said| said.reserved_peak);
         assert_eq!(reserved(part).map(planlab_dsa::Bytes::get), Some(480));
-        assert_eq!(lives(&imported.parts[1].trace), [("10", (3, 5), 100)]);
+        assert_eq!(lives(&imported.parts[1].trace), [("10", (3, 5), 112)]);
+        let label = &imported.parts[1].trace.labels.buffers[0];
+        assert_eq!(label.requested.map(planlab_dsa::Bytes::get), Some(100));
         assert_eq!(imported.parts[1].framework.as_ref().expect("said").placement, [Some(1 << 32)]);
         let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -453,6 +461,10 @@ mod tests {
                 "1 tensors without a place (32 bytes): the program gives them memory while it runs",
                 "1 views: each is one buffer with what it shows, as large as the largest",
                 "1 calls of delegates: the memory of their delegates is not planned",
+                "5 buffers at multiples of 16 bytes, their sizes rounded up to them: as in ExecuTorch's own plan; \
+                 --align takes another",
+                "1 buffers at multiples of 16 bytes, their sizes rounded up to them: as in ExecuTorch's own plan; \
+                 --align takes another",
             ]
         );
     }

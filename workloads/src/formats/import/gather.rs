@@ -1,6 +1,6 @@
 //! From the buffers that a reader finds to a trace.
 
-use planlab_dsa::{ArenaId, Bytes, Label};
+use planlab_dsa::{Alignment, ArenaId, Bytes, Label};
 use rustc_hash::FxHashMap;
 
 use super::super::draft::{Draft, RawBuffer, escape};
@@ -26,9 +26,29 @@ pub(super) struct Found {
     pub(super) row: Option<u64>,
 }
 
+/// How a framework aligns buffers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// Offsets are multiples of this.
+    pub(super) bytes: u64,
+    /// Whether sizes are, too.
+    pub(super) rounds: bool,
+    /// Why so: `as in XLA`.
+    pub(super) why: &'static str,
+}
+
+/// What a framework's own offsets are multiples of: the largest power of two up to `most`; `usual` if they do not say.
+pub(super) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most: u64) -> u64 {
+    match offsets.into_iter().fold(0, |bits, offset| bits | offset) {
+        0 => usual,
+        bits => 1 << bits.trailing_zeros().min(most.ilog2()),
+    }
+}
+
 /// A trace in the making.
 pub(super) struct Gather<'f> {
     file: &'f str,
+    rule: Option<Rule>,
     draft: Draft<'f>,
     unique: Names,
     names: Vec<String>,
@@ -83,6 +103,7 @@ impl<'f> Gather<'f> {
     pub(super) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
         Self {
             file,
+            rule: None,
             draft: Draft::new(file, options),
             unique: Names::default(),
             names: Vec::new(),
@@ -95,6 +116,13 @@ impl<'f> Gather<'f> {
     /// Sets metadata.
     pub(super) fn meta(&mut self, key: &str, value: impl Into<String>) {
         self.draft.meta(key, plain(&value.into()));
+    }
+
+    /// Aligns the buffers that come as their framework does, unless the options say how; the import says so.
+    pub(super) fn align_as(&mut self, rule: Rule) {
+        if self.draft.options().alignment.is_none() && rule.bytes > 1 {
+            self.rule = Some(rule);
+        }
     }
 
     /// Aligns offsets, and rounds sizes up, to multiples of `bytes`. The line is where the file says so.
@@ -128,6 +156,7 @@ impl<'f> Gather<'f> {
             lower: found.start,
             upper: found.end,
             size: found.size,
+            align: self.rule.filter(|rule| !rule.rounds).and_then(|rule| Alignment::new(rule.bytes)),
             ..RawBuffer::default()
         };
         Some(self.draft.buffer(raw, ArenaId::default()))
@@ -144,7 +173,7 @@ impl<'f> Gather<'f> {
     ///
     /// If there is no buffer, or the buffers are no valid instance.
     pub(super) fn finish(
-        self,
+        mut self,
         name: impl Into<String>,
         mut framework: Framework,
         dropped: &mut Vec<Dropped>,
@@ -155,6 +184,16 @@ impl<'f> Gather<'f> {
         dropped.extend(self.without_life.dropped("buffers that are never live", "they need no place"));
         if self.draft.len() == 0 {
             return Err(FormatError::new(self.file, 1, "there is no buffer in it that needs a place"));
+        }
+        if let Some(Rule { bytes, rounds, why }) = self.rule {
+            let sizes =
+                if rounds { self.align(1, bytes).map(|()| ", their sizes rounded up to them")? } else { "" };
+            let why = format!("{why}; --align takes another");
+            dropped.push(Dropped::new(
+                self.draft.len() as u64,
+                format!("buffers at multiples of {bytes} bytes{sizes}"),
+                why,
+            ));
         }
         if self.placement.iter().any(Option::is_some) {
             framework.placement = self.placement;
@@ -213,6 +252,36 @@ mod tests {
                 "1 buffers that are never live (7 bytes): they need no place",
             ]
         );
+    }
+
+    #[test]
+    fn offsets_say_what_they_are_multiples_of() {
+        assert_eq!(alignment([0, 48, 64], 32, 64), 16);
+        assert_eq!(alignment([0, 1024, 2048], 32, 64), 64);
+        assert_eq!((alignment([0, 0], 32, 64), alignment([], 32, 64), alignment([3], 32, 64)), (32, 32, 1));
+    }
+
+    #[test]
+    fn buffers_are_aligned_by_the_rule_of_their_framework() {
+        let read = |rounds, given| {
+            let options = ReadOptions::default().with_alignment(Alignment::new(given).filter(|_| given > 0));
+            let mut gather = Gather::new("net", &options);
+            gather.align_as(Rule { bytes: 64, rounds, why: "as in a tool" });
+            gather.buffer(Found { name: "a".to_owned(), start: 0, end: 2, size: 65, ..Found::default() });
+            let mut dropped = Vec::new();
+            let part = gather.finish("all", Framework::new("a tool"), &mut dropped).expect("valid");
+            let buffer = part.trace.instance.buffers()[0].clone();
+            (
+                buffer.size.get(),
+                buffer.align.get(),
+                dropped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            )
+        };
+        let note =
+            |sizes| format!("1 buffers at multiples of 64 bytes{sizes}: as in a tool; --align takes another");
+        assert_eq!(read(false, 0), (65, 64, vec![note("")]));
+        assert_eq!(read(true, 0), (128, 64, vec![note(", their sizes rounded up to them")]));
+        assert_eq!(read(true, 8), (72, 8, vec![]));
     }
 
     #[test]

@@ -13,7 +13,9 @@
 //!
 //! 1. ggml, `src/ggml-alloc.c`: `ggml_dyn_tallocr_alloc`, `ggml_gallocr_allocate_node`, `ggml_gallocr_free_node`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::error::excerpt;
 use super::super::text::whole;
@@ -25,10 +27,13 @@ pub(super) const READER: Reader = Reader {
     key: "ggml",
     title: "the debug log of ggml's allocator (llama.cpp)",
     endings: &[],
+    has_lines: true,
     looks_like,
     read,
 };
 
+/// Bytes that a line's names may have together: ggml's names have 64, and it puts some words behind them.
+const LONGEST: usize = 1024;
 /// What only a line of the allocator has.
 const ALLOCATED: &str = " bytes) - block ";
 
@@ -163,6 +168,10 @@ struct Graph {
     tensors: Vec<Tensor>,
     /// Live buffers, by place; no two overlap.
     live: BTreeMap<Place, usize>,
+    /// The same by name. Names come again.
+    named: FxHashMap<String, BTreeSet<usize>>,
+    /// Tensors without bytes.
+    empty: FxHashSet<String>,
     /// Lines `exec:` so far.
     execs: u64,
     is_over: bool,
@@ -220,7 +229,13 @@ impl Graph {
         };
         // ggml may give out nothing for a tensor without bytes.
         if size > 0 {
-            self.live.insert(place, self.tensors.len());
+            // Where the log has a hole, the one that was there is freed nowhere.
+            if let Some(gone) = self.live.insert(place, self.tensors.len()) {
+                self.forget(gone);
+            }
+            self.named.entry(name.to_owned()).or_default().insert(self.tensors.len());
+        } else {
+            self.empty.insert(name.to_owned());
         }
         self.tensors.push(Tensor { found, place, is_live: size > 0, parent });
     }
@@ -228,7 +243,7 @@ impl Graph {
     fn free(&mut self, name: &str, place: Place) -> Result<(), String> {
         let known = self.live.get(&place).filter(|&&tensor| self.tensors[tensor].found.name == name);
         let Some(&tensor) = known else {
-            if self.tensors.iter().any(|tensor| tensor.found.size == 0 && tensor.found.name == name) {
+            if self.empty.contains(name) {
                 return Ok(());
             }
             return Err(format!(
@@ -238,23 +253,35 @@ impl Graph {
             ));
         };
         self.live.remove(&place);
+        self.forget(tensor);
         self.tensors[tensor].is_live = false;
         self.tensors[tensor].found.end = self.execs;
         Ok(())
     }
 
+    /// Takes a tensor off the index by name.
+    fn forget(&mut self, tensor: usize) {
+        if let Some(named) = self.named.get_mut(&self.tensors[tensor].found.name) {
+            named.remove(&tensor);
+        }
+    }
+
+    /// The live tensor that a line calls `shown`: by its name, or as `VIEW (NAME)`. Names come again; the last is meant.
+    fn owner(&self, shown: &str) -> Option<usize> {
+        let live = |name: &str| self.named.get(name)?.last().copied();
+        let inside = shown.strip_suffix(')').unwrap_or_default();
+        let views = inside.match_indices(" (").filter_map(|(at, mark)| live(&inside[at + mark.len()..]));
+        views.chain(live(shown)).max()
+    }
+
     /// `PARENT for NODE`, or `VIEW (PARENT) for NODE`.
     fn reuse(&mut self, parent_for_node: &str, row: u64) -> Result<(), String> {
+        if parent_for_node.len() > LONGEST {
+            return Err(format!("`{}` is longer than two names of ggml's", excerpt(parent_for_node)));
+        }
         let cuts = parent_for_node.match_indices(" for ");
         let split = cuts.map(|(at, cut)| (&parent_for_node[..at], &parent_for_node[at + cut.len()..]));
-        let owner = |shown: &str| {
-            let view = |name: &str| shown.strip_suffix(')')?.strip_suffix(name)?.strip_suffix(" (");
-            let is_owner = |name: &str| name == shown || view(name).is_some();
-            // Names come again; the last that is live is meant.
-            let live = self.live.values().copied();
-            live.filter(|&tensor| is_owner(&self.tensors[tensor].found.name)).max()
-        };
-        let found = split.into_iter().find_map(|(shown, node)| Some((owner(shown)?, node)));
+        let found = split.into_iter().find_map(|(shown, node)| Some((self.owner(shown)?, node)));
         let Some((parent, node)) = found else {
             return Err(format!("`{}`: the parent is not live", excerpt(parent_for_node)));
         };
@@ -262,6 +289,7 @@ impl Graph {
         self.tensors[parent].is_live = false;
         self.tensors[parent].found.end = self.execs + 1;
         self.live.remove(&place);
+        self.forget(parent);
         self.add(node, size, place, Some(parent), row);
         Ok(())
     }
@@ -370,7 +398,65 @@ mod tests {
     }
 
     #[test]
+    fn of_owners_with_one_name_the_last_that_is_live_is_meant() {
+        let alloc = |name: &str, at: u64| {
+            format!("x_alloc: allocating {name} (64 bytes) - block 0, offset {at}, chunk 0\n")
+        };
+        let exec = "exec: RELU (x) <= w\n";
+        let free = "g: freeing a at {chunk=0, offset=64} (64 bytes) - n_free_blocks = 1\n";
+        let log = [
+            &alloc("a", 0),
+            &alloc("a", 64),
+            &alloc("v (a)", 128),
+            exec,
+            // Of the three that this may be, the last.
+            "reusing parent v (a) for b\n",
+            exec,
+            free,
+            "reusing view parent v (a) for c\n",
+            exec,
+        ]
+        .concat();
+        let imported = read_log(&log).expect("valid");
+        let placement = &imported.parts[0].framework.as_ref().expect("ggml").placement;
+        assert_eq!(placement, &[Some(0), Some(64), Some(128), Some(128), Some(0)]);
+        let lives = lives(&imported.parts[0].trace);
+        assert_eq!(lives[3..], [("b", (1, 3), 64), ("c", (2, 3), 64)]);
+    }
+
+    #[test]
+    fn many_live_buffers_are_not_looked_at_one_by_one() {
+        use std::fmt::Write;
+
+        let mut log = String::new();
+        for at in 0..60_000 {
+            let _ =
+                writeln!(log, "x_alloc: allocating n{at} (64 bytes) - block 0, offset {}, chunk 0", 64 * at);
+        }
+        log.push_str("exec: RELU (x) <= w\n");
+        for at in 0..60_000 {
+            let _ = writeln!(
+                log,
+                "reusing parent n{at} for m{at}\nfreeing extra 32 bytes from parent n{at} for m{at}"
+            );
+        }
+        log.push_str("exec: RELU (x) <= w\n");
+        let begin = std::time::Instant::now();
+        let imported = read_log(&log).expect("valid");
+        assert_eq!(imported.parts[0].trace.instance.in_place().len(), 60_000);
+        // One by one it takes minutes.
+        assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
+    }
+
+    #[test]
     fn errors_have_their_line() {
+        let long = format!("reusing parent {} for b\n", "a".repeat(2000));
+        assert!(
+            read_log(&format!("{LOG}{long}"))
+                .expect_err("long")
+                .to_string()
+                .contains("longer than two names")
+        );
         let alloc = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\n";
         let error = |text: &str| read_log(&format!("{alloc}{text}")).expect_err("bad").to_string();
         assert!(error("").contains("there is no line `exec:`"));

@@ -15,8 +15,14 @@ use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, Names, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
 
-pub(super) const READER: Reader =
-    Reader { key: "glow", title: "Glow's nets as ALLOC and FREE lines", endings: &[], looks_like, read };
+pub(super) const READER: Reader = Reader {
+    key: "glow",
+    title: "Glow's nets as ALLOC and FREE lines",
+    endings: &[],
+    has_lines: true,
+    looks_like,
+    read,
+};
 
 /// After comments comes one of the format's words, and no comma in its line.
 fn looks_like(start: &[u8]) -> bool {

@@ -2,7 +2,8 @@
 
 use std::io::BufRead;
 
-use super::super::text::{Lines, Unpacked};
+use super::super::text::Lines;
+use super::super::unpacked::Unpacked;
 use super::super::{FormatError, InputLimits};
 
 /// An input to read once: as a stream, as bytes, as lines or as a text.

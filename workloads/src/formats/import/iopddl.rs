@@ -15,6 +15,7 @@ pub(super) const READER: Reader = Reader {
     key: "iopddl",
     title: "a problem of the IOPDDL contest (JSON): the least usage of each node",
     endings: &[],
+    has_lines: true,
     looks_like,
     read,
 };
@@ -69,7 +70,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let mut dropped = Vec::new();
     let name = if problem.name.is_empty() { "problem".to_owned() } else { problem.name };
     let part = gather.finish(name, Framework::new("IOPDDL"), &mut dropped)?;
-    Ok(Imported { parts: vec![part], dropped })
+    Ok(Imported { parts: vec![part], dropped, ..Imported::default() })
 }
 
 #[cfg(test)]

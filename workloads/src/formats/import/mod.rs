@@ -22,7 +22,7 @@ mod xla;
 
 use std::io::Read;
 
-use super::text::Unpacked;
+use super::unpacked::{Unpacked, without_packing};
 use super::{FormatError, ReadOptions, Trace, lab};
 
 pub use input::Input;
@@ -37,6 +37,8 @@ pub struct Reader {
     pub title: &'static str,
     /// The endings of its files' names. A file with such a name whose content is not recognised is a damaged one.
     pub endings: &'static [&'static str],
+    /// Whether it is a text: errors name a line of it, and else a byte.
+    pub has_lines: bool,
     /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
     pub looks_like: fn(&[u8]) -> bool,
     /// Reads a file.
@@ -64,13 +66,13 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
 }
 
 /// The format of a file of this name that begins with these bytes; `None` if no reader of
-/// [`READERS`] knows it. The name counts only if the content is not recognised.
+/// [`READERS`] knows it. The name counts only if the content is not recognised, and is no trace or graph of the lab's own.
 #[must_use]
 pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
-    let name = file.strip_suffix(".zst").unwrap_or(file);
+    let name = without_packing(file);
     let is_called = |reader: &&Reader| reader.endings.iter().any(|ending| name.ends_with(ending));
     let known = READERS.into_iter().find(|reader| (reader.looks_like)(start));
-    known.or_else(|| READERS.into_iter().find(is_called))
+    known.or_else(|| READERS.into_iter().find(is_called).filter(|_| !lab::looks_like(start)))
 }
 
 /// Reads a file of another tool. `file` is what errors call it; without a format it is recognised by its content.
@@ -87,7 +89,22 @@ pub fn import(
 ) -> Result<Option<Imported>, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
     let Some(reader) = format.or_else(|| recognise(file, unpacked.start())) else { return Ok(None) };
-    (reader.read)(Input::new(file, unpacked, options.limits), options).map(Some)
+    run(reader, file, unpacked, options).map(Some)
+}
+
+fn run(
+    reader: &Reader,
+    file: &str,
+    input: Unpacked<'_>,
+    options: &ReadOptions,
+) -> Result<Imported, FormatError> {
+    let imported = (reader.read)(Input::new(file, input, options.limits), options);
+    let imported = imported.map(|imported| Imported { has_lines: reader.has_lines, ..imported });
+    // What is wrong with the whole of a file that has no lines is wrong at its first byte.
+    imported.map_err(|error| match error.byte() {
+        None if !reader.has_lines => FormatError::at_byte(error.file(), 0, error.reason()),
+        _ => error,
+    })
 }
 
 /// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
@@ -103,7 +120,7 @@ pub fn read(
 ) -> Result<Imported, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
     match format.or_else(|| recognise(file, unpacked.start())) {
-        Some(reader) => (reader.read)(Input::new(file, unpacked, options.limits), options),
+        Some(reader) => run(reader, file, unpacked, options),
         None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
     }
 }
@@ -115,7 +132,7 @@ pub(super) fn read_one(
     input: Unpacked<'_>,
     options: &ReadOptions,
 ) -> Result<Trace, FormatError> {
-    (reader.read)(Input::new(file, input, options.limits), options)?.one(file, options)
+    run(reader, file, input, options)?.one(file, options)
 }
 
 #[cfg(test)]

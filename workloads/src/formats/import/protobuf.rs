@@ -2,8 +2,10 @@
 //!
 //! A message of two bytes may be a hundred in memory. So its fields are counted before it is decoded.
 
+use std::ops::Range;
+
 use prost::Message;
-use prost::bytes::Bytes;
+pub(super) use prost::bytes::Bytes;
 
 use super::super::FormatError;
 
@@ -44,13 +46,13 @@ const OVERHEAD: usize = 16;
 /// # Errors
 ///
 /// The byte at which the file is no such message, and the field that it is in.
-pub(super) fn decode<M: Known>(file: &str, bytes: Vec<u8>) -> Result<M, FormatError> {
+pub(super) fn decode<M: Known>(file: &str, bytes: &Bytes) -> Result<M, FormatError> {
     let length = bytes.len();
     let mut scan = Scan { all: length, left: length.saturating_mul(TIMES).saturating_add(SMALL) };
-    let scanned = scan.message(&bytes, 0, M::LAYOUT, DEEPEST);
+    let scanned = scan.message(bytes, 0, M::LAYOUT, DEEPEST);
     scanned.map_err(|(at, reason)| FormatError::at_byte(file, at as u64, reason))?;
     // Fields of bytes share this memory: the weights of a net are not copied.
-    let mut rest = Bytes::from(bytes);
+    let mut rest = bytes.clone();
     let mut message = M::default();
     message.merge(&mut rest).map_err(|error| {
         let at = length - rest.len();
@@ -165,6 +167,47 @@ pub(super) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
     }
 }
 
+/// The byte at which a message that was decoded begins: of each message that it is in, and of itself, the field and how
+/// many of this field come before. As far in as the file has them.
+pub(super) fn place(file: &[u8], path: &[(u64, usize)]) -> u64 {
+    let (mut at, mut message) = (0, file);
+    for &(number, before) in path {
+        let Some(value) =
+            fields(message).filter(|(known, _)| *known == number).map(|(_, value)| value).nth(before)
+        else {
+            break;
+        };
+        at += value.start;
+        message = &message[value];
+    }
+    at as u64
+}
+
+/// The fields of a message that are bytes: the number of each, and where they lie.
+fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        loop {
+            let (key, behind) = varint(rest)?;
+            let value: &[u8];
+            (value, rest) = match key & 7 {
+                0 => (&[][..], varint(behind)?.1),
+                1 => (&[][..], behind.get(8..)?),
+                5 => (&[][..], behind.get(4..)?),
+                2 => {
+                    let (length, behind) = varint(behind)?;
+                    behind.split_at_checked(usize::try_from(length).ok()?)?
+                }
+                _ => return None,
+            };
+            if key & 7 == 2 {
+                let end = message.len() - rest.len();
+                return Some((key >> 3, end - value.len()..end));
+            }
+        }
+    })
+}
+
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0_u64;
     for (at, &byte) in bytes.iter().take(10).enumerate() {
@@ -225,13 +268,13 @@ mod tests {
         Layout { size: size_of::<Tree>(), fields: &[(1, Holds::Text), (2, Holds::Message(&TREE))] };
 
     fn refused(bytes: Vec<u8>) -> FormatError {
-        decode::<Tree>("tree", bytes).expect_err("broken")
+        decode::<Tree>("tree", &bytes.into()).expect_err("broken")
     }
 
     #[test]
     fn broken_messages_are_refused_at_their_byte() {
         let whole = [wire::bytes(1, b"root"), wire::bytes(2, &wire::bytes(1, b"leaf"))].concat();
-        assert_eq!(decode::<Tree>("tree", whole.clone()).expect("whole").below.len(), 1);
+        assert_eq!(decode::<Tree>("tree", &whole.clone().into()).expect("whole").below.len(), 1);
         for cut in (1..whole.len()).filter(|&cut| cut != 6) {
             let error = refused(whole[..cut].to_vec());
             assert!(error.byte().is_some_and(|at| at <= cut as u64), "{error}");
@@ -247,7 +290,7 @@ mod tests {
     fn a_message_of_many_empty_ones_is_refused() {
         // Two bytes each, and the size of a tree in memory.
         let honest = wire::bytes(2, b"").repeat(100_000);
-        assert_eq!(decode::<Tree>("tree", honest).expect("small").below.len(), 100_000);
+        assert_eq!(decode::<Tree>("tree", &honest.into()).expect("small").below.len(), 100_000);
         let many = wire::bytes(2, b"").repeat(4_000_000);
         let error = refused(many);
         let at = error.byte().expect("a byte");
@@ -276,6 +319,18 @@ mod tests {
         }
         let error = refused(deep);
         assert!(error.reason().contains("recursion limit"), "{error}");
+    }
+
+    #[test]
+    fn messages_are_found_where_they_lie() {
+        let inner = [wire::bytes(1, b"leaf"), vec![3 << 3, 200, 1], wire::bytes(2, b"x")].concat();
+        let whole = [wire::bytes(1, b"root"), wire::bytes(2, b"ab"), wire::bytes(2, &inner)].concat();
+        assert_eq!([place(&whole, &[]), place(&whole, &[(2, 0)]), place(&whole, &[(2, 1)])], [0, 8, 12]);
+        // Behind the inner name and the number.
+        assert_eq!(place(&whole, &[(2, 1), (2, 0)]), 12 + 6 + 3 + 2);
+        assert_eq!(whole[23], b'x');
+        // As far as it is there.
+        assert_eq!([place(&whole, &[(2, 1), (9, 0)]), place(&whole, &[(2, 7)])], [12, 0]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Imported {
     pub parts: Vec<Part>,
     /// What was left out of them or is not known, in the order in which it is reported.
     pub dropped: Vec<Dropped>,
+    /// Whether the file is a text, whose errors name a line.
+    pub has_lines: bool,
 }
 
 /// A trace of several that a file may hold.
@@ -100,7 +102,7 @@ pub struct OutOfMemory {
     pub step: u64,
     /// Bytes that were asked for.
     pub size: u64,
-    /// Bytes that the framework asked the device for to serve it, if that is known.
+    /// Bytes that the framework asked the device for, at most, to serve it, if that is known.
     pub asked_of_device: Option<u64>,
     /// Bytes that the device had left.
     pub device_free: Option<u64>,
@@ -187,7 +189,8 @@ impl Imported {
     /// One trace and nothing else.
     #[must_use]
     pub fn of(name: impl Into<String>, trace: Trace) -> Self {
-        Self { parts: vec![Part { name: name.into(), trace, framework: None }], dropped: Vec::new() }
+        let part = Part { name: name.into(), trace, framework: None };
+        Self { parts: vec![part], dropped: Vec::new(), has_lines: true }
     }
 
     /// The part that the options name, or the only one.
@@ -204,14 +207,16 @@ impl Imported {
             }
             names.join(", ")
         };
+        let error = |reason: String| match self.has_lines {
+            true => FormatError::new(file, 1, reason),
+            false => FormatError::at_byte(file, 0, reason),
+        };
         match (&options.part, self.parts.len()) {
             (Some(name), _) if !self.parts.iter().any(|part| part.name == *name) => {
-                let reason = format!("there is no part `{name}` in it; it has {}", names());
-                Err(FormatError::new(file, 1, reason))
+                Err(error(format!("there is no part `{name}` in it; it has {}", names())))
             }
             (None, count) if count != 1 => {
-                let reason = format!("it holds {count} traces; name one by --part: {}", names());
-                Err(FormatError::new(file, 1, reason))
+                Err(error(format!("it holds {count} traces; name one by --part: {}", names())))
             }
             (name, _) => {
                 let is_meant = |part: &Part| name.as_ref().is_none_or(|name| part.name == *name);

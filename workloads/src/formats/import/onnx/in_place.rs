@@ -1,7 +1,7 @@
 //! Which operators may write their output over an input: those that make each element of it from the elements at the
 //! same place.
 
-use super::messages::Node;
+use super::messages::{Node, is_own};
 
 /// Operators of one such input, their first. Others that they have hold parameters.
 const UNARY: [&str; 46] = [
@@ -80,12 +80,21 @@ const BINARY: [&str; 23] = [
     "Xor",
 ];
 
+/// The inputs that a node reads when elements of its output are there already.
+pub(super) fn read_later(node: &Node) -> &[String] {
+    if node.op_type == "Where" { &[] } else { node.inputs.get(2..).unwrap_or_default() }
+}
+
 /// The places of the inputs that a node's output may take, if both have as many elements of one size.
 pub(super) fn inputs(node: &Node) -> std::ops::Range<usize> {
     let op = node.op_type.as_str();
     let has_one_output = node.outputs.iter().filter(|name| !name.is_empty()).count() == 1;
     // Operators of others may have these names and do what they like.
-    if !has_one_output || !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+    if !has_one_output || !is_own(node.domain.as_deref()) {
+        return 0..0;
+    }
+    // It reads the whole input before the first element is made.
+    if op == "BatchNormalization" && node.int("training_mode").is_some_and(|flag| flag != 0) {
         return 0..0;
     }
     match op {

@@ -6,13 +6,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::in_place;
 use super::messages::{Graph, Node};
 use super::shapes::Shapes;
+use super::{Wrong, in_place, views};
 use crate::formats::import::gather::Tally;
-
-/// Operators whose first output is their first input, seen otherwise.
-const VIEWS: [&str; 6] = ["Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
 /// A buffer of the graph.
 #[derive(Debug)]
@@ -60,6 +57,8 @@ pub(super) struct Lives<'g> {
     /// Buffers that may be written over others, which end there: output, input.
     pub(super) permissions: Vec<(usize, usize)>,
     places: FxHashMap<&'g str, Place>,
+    /// Of the operators.
+    version: i64,
 }
 
 impl<'g> Lives<'g> {
@@ -68,8 +67,8 @@ impl<'g> Lives<'g> {
     /// # Errors
     ///
     /// The value or node that makes no sense.
-    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>) -> Result<Self, String> {
-        let mut lives = Self::default();
+    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>, version: i64) -> Result<Self, Wrong> {
+        let mut lives = Self { version, ..Self::default() };
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
@@ -83,7 +82,7 @@ impl<'g> Lives<'g> {
             }
         }
         for (number, node) in graph.nodes.iter().enumerate() {
-            lives.run(number, node, shapes)?;
+            lives.run(number, node, shapes).map_err(|reason| Wrong::at(number, reason))?;
         }
         let end = graph.nodes.len() as u64;
         for output in &graph.outputs {
@@ -94,7 +93,9 @@ impl<'g> Lives<'g> {
                 }
                 Some(Place::Outside) => {}
                 None if shapes.others.contains(output.name.as_str()) => {}
-                None => return Err(format!("nothing makes the output `{}`", super::shown(&output.name))),
+                None => {
+                    return Err(format!("nothing makes the output `{}`", super::shown(&output.name)).into());
+                }
             }
         }
         let storages = &lives.storages;
@@ -122,7 +123,8 @@ impl<'g> Lives<'g> {
         for at in in_place::inputs(node) {
             let Some(input) = node.inputs.get(at).and_then(place) else { continue };
             let all_fit = node.inputs.iter().filter(|name| place(name) == Some(input)).all(fits);
-            if all_fit && self.permissions.last() != Some(&(storage, input)) {
+            let is_read_later = in_place::read_later(node).iter().any(|name| place(name) == Some(input));
+            if all_fit && !is_read_later && self.permissions.last() != Some(&(storage, input)) {
                 self.permissions.push((storage, input));
             }
         }
@@ -130,7 +132,7 @@ impl<'g> Lives<'g> {
 
     fn run(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let step = number as u64;
-        let shows = VIEWS.contains(&node.op_type.as_str());
+        let shows = views::is_view(node, self.version, shapes);
         for (at, name) in node.inputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             match self.places.get(name.as_str()) {
                 // What a view hands on is judged where it is read in the end.
@@ -162,7 +164,7 @@ impl<'g> Lives<'g> {
 
     fn outputs(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let viewed = node.inputs.first().and_then(|name| self.places.get(name.as_str())).copied();
-        let viewed = viewed.filter(|_| VIEWS.contains(&node.op_type.as_str()));
+        let viewed = viewed.filter(|_| views::is_view(node, self.version, shapes));
         for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if self.places.contains_key(name.as_str()) {
                 return Err(format!("node {number} makes `{}`, which is there already", super::shown(name)));
@@ -289,7 +291,7 @@ mod tests {
 
     fn play(graph: &Graph) -> Vec<(&str, u64, u64, u64)> {
         let shapes = Shapes::of(graph, &[]).expect("known");
-        let lives = Lives::of(graph, &shapes).expect("valid");
+        let lives = Lives::of(graph, &shapes, 22).expect("valid");
         lives.storages.iter().map(|s| (s.name, s.start, s.last, s.bytes)).collect()
     }
 
@@ -356,11 +358,31 @@ mod tests {
             ..Graph::default()
         };
         let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes).expect("valid");
+        let lives = Lives::of(&graph, &shapes, 22).expect("valid");
         let name = |at: usize| lives.storages[at].name;
         let permitted: Vec<_> =
             lives.permissions.iter().map(|&(output, input)| (name(output), name(input))).collect();
         assert_eq!(permitted, [("b", "x"), ("b", "a"), ("c", "b"), ("half", "f")]);
+    }
+
+    #[test]
+    fn what_is_added_last_is_not_overwritten_first() {
+        let permitted = |inputs: &[&str]| {
+            let graph = Graph {
+                nodes: vec![node("Sum", inputs, &["s"]), node("Softmax", &["s"], &["t"])],
+                inputs: ["x", "y", "z"].iter().map(|name| floats(name, &[4])).collect(),
+                outputs: vec![floats("t", &[4])],
+                ..Graph::default()
+            };
+            let shapes = Shapes::of(&graph, &[]).expect("known");
+            let lives = Lives::of(&graph, &shapes, 22).expect("valid");
+            let inputs = lives.permissions.iter().map(|&(_, input)| lives.storages[input].name.to_owned());
+            inputs.collect::<Vec<String>>()
+        };
+        assert_eq!(permitted(&["x", "y", "z"]), ["x", "y"]);
+        assert_eq!(permitted(&["x", "y", "x"]), ["y"]);
+        assert_eq!(permitted(&["x", "y", "z", "y"]), ["x"]);
+        assert_eq!(permitted(&["x", "x"]), ["x"]);
     }
 
     #[test]
@@ -372,7 +394,7 @@ mod tests {
             ..Graph::default()
         };
         let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes).expect("valid");
+        let lives = Lives::of(&graph, &shapes, 22).expect("valid");
         let weights: Vec<bool> = lives.storages.iter().map(Storage::is_weight).collect();
         assert_eq!(weights, [false, true, false]);
     }

@@ -12,6 +12,29 @@ pub(super) struct Model {
     pub(super) producer: Option<String>,
     #[prost(message, optional, tag = "7")]
     pub(super) graph: Option<Graph>,
+    #[prost(message, repeated, tag = "8")]
+    pub(super) operator_sets: Vec<OperatorSet>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct OperatorSet {
+    #[prost(string, optional, tag = "1")]
+    pub(super) domain: Option<String>,
+    #[prost(int64, optional, tag = "2")]
+    pub(super) version: Option<i64>,
+}
+
+impl Model {
+    /// The version of ONNX's own operators; a file that does not say has the first.
+    pub(super) fn version(&self) -> i64 {
+        let own = self.operator_sets.iter().filter(|set| is_own(set.domain.as_deref()));
+        own.filter_map(|set| set.version).max().unwrap_or(1)
+    }
+}
+
+/// Whether a domain is that of ONNX's own operators.
+pub(super) fn is_own(domain: Option<&str>) -> bool {
+    matches!(domain, None | Some("" | "ai.onnx"))
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -46,6 +69,13 @@ pub(super) struct Node {
     pub(super) attributes: Vec<Attribute>,
     #[prost(string, optional, tag = "7")]
     pub(super) domain: Option<String>,
+}
+
+impl Node {
+    /// The whole number that an attribute says.
+    pub(super) fn int(&self, name: &str) -> Option<i64> {
+        self.attributes.iter().find(|attribute| attribute.name == name)?.i
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -128,9 +158,13 @@ pub(super) struct Dim {
 }
 
 impl Known for Model {
-    const LAYOUT: &'static Layout =
-        &Layout { size: size_of::<Self>(), fields: &[(2, Holds::Text), (7, Holds::Message(&GRAPH))] };
+    const LAYOUT: &'static Layout = &Layout {
+        size: size_of::<Self>(),
+        fields: &[(2, Holds::Text), (7, Holds::Message(&GRAPH)), (8, Holds::Message(&OPERATOR_SET))],
+    };
 }
+
+static OPERATOR_SET: Layout = Layout { size: size_of::<OperatorSet>(), fields: &[(1, Holds::Text)] };
 
 static GRAPH: Layout = Layout {
     size: size_of::<Graph>(),

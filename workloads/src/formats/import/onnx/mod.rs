@@ -21,6 +21,7 @@ mod shapes;
 #[cfg(test)]
 mod table;
 mod value;
+mod views;
 mod windows;
 
 use self::lives::{Lives, Storage};
@@ -28,17 +29,46 @@ use self::messages::{Graph, Model};
 use self::shapes::Shapes;
 use super::super::error::excerpt;
 use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Tally};
-use super::protobuf::{Value, decode, first_field};
+use super::gather::{Found, Gather, Rule, Tally};
+use super::protobuf::{Bytes, Value, decode, first_field, place};
 use super::{Dropped, Framework, Imported, Input, Reader};
 
 pub(super) const READER: Reader = Reader {
     key: "onnx",
     title: "an ONNX model, in the order of its nodes",
     endings: &[".onnx"],
+    has_lines: false,
     looks_like,
     read,
 };
+
+/// ONNX says nothing of alignment; its runtime gives every tensor a multiple of this.
+const RULE: Rule = Rule { bytes: 256, rounds: false, why: "as in ONNX Runtime" };
+
+/// The graph of a file, and in it the number of the nodes.
+const GRAPH: (u64, usize) = (7, 0);
+const NODE: u64 = 1;
+
+/// What is wrong with a graph.
+#[derive(Debug)]
+struct Wrong {
+    /// The node, if it is one.
+    node: Option<usize>,
+    reason: String,
+}
+
+impl From<String> for Wrong {
+    fn from(reason: String) -> Self {
+        Self { node: None, reason }
+    }
+}
+
+impl Wrong {
+    /// What is wrong with a node.
+    const fn at(node: usize, reason: String) -> Self {
+        Self { node: Some(node), reason }
+    }
+}
 
 /// Names in a list of an error.
 const SHOWN: usize = 8;
@@ -66,12 +96,17 @@ fn looks_like(start: &[u8]) -> bool {
 
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
-    let model: Model = decode(&file, input.bytes()?)?;
-    let bad = |reason: String| FormatError::new(&file, 1, reason);
-    let graph = model.graph.as_ref().ok_or_else(|| bad("there is no graph in it".to_owned()))?;
+    let bytes = Bytes::from(input.bytes()?);
+    let model: Model = decode(&file, &bytes)?;
+    let bad = |Wrong { node, reason }: Wrong| {
+        let path: Vec<(u64, usize)> = [GRAPH].into_iter().chain(node.map(|node| (NODE, node))).collect();
+        FormatError::at_byte(&file, place(&bytes, &path), reason)
+    };
+    let graph = model.graph.as_ref().ok_or_else(|| bad("there is no graph in it".to_owned().into()))?;
     let shapes = Shapes::of(graph, &options.dims).map_err(bad)?;
-    let lives = Lives::of(graph, &shapes).map_err(bad)?;
+    let lives = Lives::of(graph, &shapes, model.version()).map_err(bad)?;
     let mut gather = Gather::new(&file, options);
+    gather.align_as(RULE);
     gather.meta("framework", "ONNX");
     model.producer.iter().for_each(|producer| gather.meta("producer", producer.clone()));
     gather.meta("clock", "nodes");
@@ -91,7 +126,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     let name = graph.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("graph");
     let part = gather.finish(name, Framework::new("ONNX"), &mut dropped)?;
-    Ok(Imported { parts: vec![part], dropped })
+    Ok(Imported { parts: vec![part], dropped, ..Imported::default() })
 }
 
 fn found(graph: &Graph, storage: &Storage<'_>) -> Found {

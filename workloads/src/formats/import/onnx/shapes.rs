@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::messages::{Graph, Node, ValueInfo};
 use super::rules::{Call, infer};
 use super::value::{MOST_DIMENSIONS, Value};
-use super::{SHOWN, known};
+use super::{SHOWN, Wrong, known};
 
 /// What is known of the values of a graph, by name.
 pub(super) struct Shapes<'g> {
@@ -30,7 +30,7 @@ impl<'g> Shapes<'g> {
     /// # Errors
     ///
     /// Names the dimensions that are not known, those given that the file lacks, or the value whose shape nobody knows.
-    pub(super) fn of(graph: &'g Graph, given: &[(String, u64)]) -> Result<Self, String> {
+    pub(super) fn of(graph: &'g Graph, given: &[(String, u64)]) -> Result<Self, Wrong> {
         let mut dims = Dims { given, missing: BTreeSet::new(), all: BTreeSet::new() };
         let mut shapes = Self { values: FxHashMap::default(), others: BTreeSet::new() };
         shapes.initializers(graph)?;
@@ -82,7 +82,7 @@ impl<'g> Shapes<'g> {
     }
 
     /// Node by node, in the file's order.
-    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Result<(), String> {
+    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Result<(), Wrong> {
         let mut unknown = Unknown::default();
         for (number, node) in graph.nodes.iter().enumerate() {
             let call = Call {
@@ -130,17 +130,18 @@ impl<'g> Unknown<'g> {
         }
     }
 
-    fn refuse(self, nodes: &[Node]) -> Result<(), String> {
+    fn refuse(self, nodes: &[Node]) -> Result<(), Wrong> {
         let Some((number, name, reason)) = self.first else { return Ok(()) };
         let more = match self.count - 1 {
             0 => String::new(),
             more => format!(" and {more} more values"),
         };
         let (name, op) = (super::shown(name), super::shown(&nodes[number].op_type));
-        Err(format!(
+        let reason = format!(
             "no shape is known of `{name}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes \
              writes shapes into the file"
-        ))
+        );
+        Err(Wrong::at(number, reason))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use super::super::torch::BEHIND_ENTRY;
 use super::bytes::Bytes;
 use super::heap::{Heap, Value};
 use super::memo::Memo;
@@ -61,12 +62,11 @@ pub(in super::super) fn load(
         let reason = format!("`{}` changes after it was complete", machine.watch.key());
         return Err(FormatError::at_byte(file, at, reason));
     }
-    match machine.bytes.next() {
-        Ok(None) => Ok((machine.heap, root)),
-        Ok(Some(_)) => {
-            let reason = "something follows the end of the pickle";
-            Err(FormatError::at_byte(file, machine.bytes.read() - 1, reason))
-        }
+    let (end, mut behind) = (machine.bytes.read(), Vec::new());
+    match machine.bytes.copy(BEHIND_ENTRY.len() as u64, &mut behind) {
+        Ok(0) => Ok((machine.heap, root)),
+        Ok(_) if behind == BEHIND_ENTRY => Ok((machine.heap, root)),
+        Ok(_) => Err(FormatError::at_byte(file, end, "something follows the end of the pickle")),
         Err(error) => Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string())),
     }
 }

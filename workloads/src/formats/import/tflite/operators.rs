@@ -26,6 +26,15 @@ pub(super) const CUSTOM: u32 = 32;
 /// Operators whose output is their first input, seen otherwise: `RESHAPE`, `SQUEEZE`, `EXPAND_DIMS`.
 pub(super) const VIEWS: [u32; 3] = [22, 43, 70];
 
+/// How many subgraphs an operator runs, which its options list: `IF`, `WHILE`, `CALL_ONCE`.
+pub(super) const fn runs(code: u32) -> u16 {
+    match code {
+        118 | 119 => 2,
+        129 => 1,
+        _ => 0,
+    }
+}
+
 /// Operators that make each element of their output from that of their first input at the same place.
 #[rustfmt::skip]
 const UNARY: [&str; 25] = [

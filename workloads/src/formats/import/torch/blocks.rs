@@ -76,10 +76,11 @@ impl Rules {
         size.max(1).checked_next_multiple_of(to).unwrap_or(size)
     }
 
-    /// What the device is asked for if no free block serves a rounded request; `None` if segments grow.
+    /// What the device is asked for, at most, if no free block serves a rounded request; `None` past 2^64 - 1. Segments that
+    /// grow get whole pages, of the size of a segment that many share.
     pub(super) fn asked_of_device(&self, rounded: u64) -> Option<u64> {
         if self.is_expandable {
-            None
+            rounded.checked_next_multiple_of(if rounded <= SMALL { SMALL_SEGMENT } else { LARGE_SEGMENT })
         } else if rounded <= SMALL {
             Some(SMALL_SEGMENT)
         } else if rounded < LARGE {
@@ -254,6 +255,9 @@ mod tests {
         let rules = Rules::default();
         let asked = [512, MIB + 512, 10 * MIB, 11 * MIB].map(|size| rules.asked_of_device(size));
         assert_eq!(asked, [2, 20, 10, 12].map(|mib| Some(mib * MIB)));
-        assert_eq!(Rules { is_expandable: true, ..rules }.asked_of_device(512), None);
+        let grows = Rules { is_expandable: true, ..rules };
+        let asked = [512, MIB + 512, 10 * MIB, 21 * MIB].map(|size| grows.asked_of_device(size));
+        assert_eq!(asked, [2, 20, 20, 40].map(|mib| Some(mib * MIB)));
+        assert_eq!(grows.asked_of_device(u64::MAX), None);
     }
 }

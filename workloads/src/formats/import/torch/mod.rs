@@ -1,6 +1,7 @@
 //! What PyTorch writes about its memory: snapshots of its allocator for GPUs, and traces of its profiler.
 
 mod annotations;
+mod archive;
 mod blocks;
 mod device;
 mod frames;
@@ -9,6 +10,7 @@ mod profiler;
 mod segments;
 mod snapshot;
 
+pub(super) use archive::BEHIND as BEHIND_ENTRY;
 pub(super) use profiler::READER as PROFILER;
 pub(super) use snapshot::READER as SNAPSHOT;
 

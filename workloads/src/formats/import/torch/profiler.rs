@@ -26,6 +26,7 @@ pub(in super::super) const READER: Reader = Reader {
     key: "torch-profiler",
     title: "a Chrome trace of PyTorch's profiler with memory events (torch.profiler, profile_memory=True)",
     endings: &[],
+    has_lines: true,
     looks_like,
     read,
 };
@@ -71,6 +72,8 @@ struct RawEvent {
     #[serde(default)]
     name: String,
     #[serde(default)]
+    pid: serde_json::Value,
+    #[serde(default)]
     tid: serde_json::Value,
     #[serde(default)]
     ts: f64,
@@ -79,6 +82,15 @@ struct RawEvent {
     #[serde(default)]
     args: Option<RawArguments>,
 }
+
+impl RawEvent {
+    /// Its process and its thread: threads of several processes may have one number.
+    fn thread(&self) -> Thread {
+        (self.pid.to_string(), self.tid.to_string())
+    }
+}
+
+type Thread = (String, String);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -108,7 +120,7 @@ struct Memory {
     allocated: Option<u64>,
     reserved: Option<u64>,
     device: (i64, i64),
-    thread: String,
+    thread: Thread,
     time: f64,
 }
 
@@ -130,7 +142,7 @@ impl Memory {
             allocated: count(arguments.allocated),
             reserved: count(arguments.reserved),
             device: (signed(arguments.device_type).unwrap_or(0), signed(arguments.device).unwrap_or(-1)),
-            thread: event.tid.to_string(),
+            thread: event.thread(),
             time: event.ts,
         })
     }
@@ -156,7 +168,7 @@ struct Operation {
 struct Events {
     memory: Vec<Memory>,
     /// Of each thread.
-    operations: FxHashMap<String, Vec<Operation>>,
+    operations: FxHashMap<Thread, Vec<Operation>>,
 }
 
 impl Events {
@@ -169,7 +181,7 @@ impl Events {
             "X" => {
                 let (from, to) = (event.ts, event.ts + event.dur);
                 let operation = Operation { from, to, name: clip(&event.name) };
-                self.operations.entry(event.tid.to_string()).or_default().push(operation);
+                self.operations.entry(event.thread()).or_default().push(operation);
             }
             _ => {}
         }
@@ -190,7 +202,7 @@ impl Events {
 fn device(
     file: &str,
     memory: &[Memory],
-    operations: &FxHashMap<String, Vec<Operation>>,
+    operations: &FxHashMap<Thread, Vec<Operation>>,
     options: &ReadOptions,
 ) -> Result<(Option<Part>, Vec<Dropped>), FormatError> {
     let made_by = innermost(memory, operations);
@@ -256,7 +268,7 @@ fn never_seen(memory: &[Memory], lives: &[Life]) -> Option<Dropped> {
 /// The innermost operation that was under way at each memory event, in the thread of the event.
 fn innermost<'o>(
     memory: &[Memory],
-    operations: &'o FxHashMap<String, Vec<Operation>>,
+    operations: &'o FxHashMap<Thread, Vec<Operation>>,
 ) -> Vec<Option<&'o str>> {
     let mut order: Vec<usize> = (0..memory.len()).collect();
     order.sort_by(|&a, &b| {
@@ -339,5 +351,30 @@ impl<'de> Visitor<'de> for Array<'_> {
             self.0.take(event).map_err(serde::de::Error::custom)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::import;
+    use super::*;
+
+    #[test]
+    fn threads_of_two_processes_are_two() {
+        let memory = |pid: u32, index: u32| {
+            format!(
+                r#"{{"ph":"i","name":"[memory]","pid":{pid},"tid":7,"ts":5,"args":{{"Addr":{index},"Bytes":64,"Ev Idx":{index}}}}}"#
+            )
+        };
+        let operation = |pid: u32, name: &str| {
+            format!(r#"{{"ph":"X","name":"{name}","pid":{pid},"tid":7,"ts":{pid},"dur":9}}"#)
+        };
+        let events = [memory(1, 1), memory(2, 2), operation(1, "conv"), operation(2, "relu")].join(",");
+        let text = format!(r#"{{"traceEvents":[{events}]}}"#);
+        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
+        let imported = read.expect("valid").expect("recognised");
+        let labels = &imported.parts[0].trace.labels.buffers;
+        let ops: Vec<_> = labels.iter().map(|label| label.op.as_deref()).collect();
+        assert_eq!(ops, [Some("conv"), Some("relu")]);
     }
 }

@@ -1,7 +1,7 @@
 //! Snapshots of PyTorch's caching allocator: what `torch.cuda.memory._dump_snapshot` writes.
 //!
 //! A pickle with the segments that the allocator holds at the end and, for each device, the history of its requests
-//! since `torch.cuda.memory._record_memory_history`. Step `k` of the trace is event `k` of the device's history, from
+//! since `torch.cuda.memory._record_memory_history`; or the archive that `torch.save` makes of the same. Step `k` of the trace is event `k` of the device's history, from
 //! 1; step 0 is before it. A part is a device, `cuda:0`; a stream of it by itself is the part `cuda:0/stream-7`.
 //!
 //! # References
@@ -12,6 +12,7 @@ use super::super::super::{FormatError, ReadOptions};
 use super::super::pickle::{self, Fields, Heap, Value, Watch};
 use super::super::{Dropped, Imported, Input, Reader};
 use super::annotations::{MARK, Marks};
+use super::archive;
 use super::blocks::Rules;
 use super::device::{Device, DeviceReader};
 use super::frames::clip;
@@ -21,7 +22,8 @@ pub(in super::super) const READER: Reader = Reader {
     key: "torch-snapshot",
     title: "PyTorch's memory snapshot of a GPU (torch.cuda.memory._dump_snapshot, a pickle)",
     endings: &[".pickle"],
-    looks_like: |start| matches!(start, [0x80, 2..=5, ..]),
+    has_lines: false,
+    looks_like: |start| matches!(start, [0x80, 2..=5, ..]) || archive::is_archive(start),
     read,
 };
 
@@ -31,7 +33,9 @@ const MOST_DEVICES: u64 = 128;
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
     let mut histories = Histories { file: &file, devices: Vec::new() };
-    let (mut heap, root) = pickle::load(&file, input.stream(), &mut histories)?;
+    let mut stream = input.stream();
+    archive::enter(&mut stream).map_err(|reason| FormatError::at_byte(&file, 0, reason))?;
+    let (mut heap, root) = pickle::load(&file, stream, &mut histories)?;
     let mut imported = Imported::default();
     let devices = devices(histories, &mut heap, root, &mut imported, options)?;
     // The labels of a long history need the room.

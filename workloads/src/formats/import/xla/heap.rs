@@ -31,13 +31,14 @@ pub(super) struct Shared {
 pub(super) fn lives(
     trace: &HeapTrace,
     logical: &FxHashMap<i64, &LogicalBuffer>,
-) -> Result<Vec<Shared>, String> {
+) -> Result<Vec<Shared>, (usize, String)> {
     let mut all: Vec<Shared> = Vec::new();
     // Where each id is, and whether it is live.
     let mut known: FxHashMap<i64, (usize, bool)> = FxHashMap::default();
     let last = trace.events.len() as u64;
-    for (at, event) in (0_u64..).zip(&trace.events) {
-        let (id, bad) = (event.buffer, |reason: String| format!("event {at} of the heap: {reason}"));
+    for (number, event) in trace.events.iter().enumerate() {
+        let at = number as u64;
+        let (id, bad) = (event.buffer, |reason: String| (number, reason));
         let twice = || bad(format!("buffer {id} is there already"));
         match event.kind {
             ALLOC => {
@@ -100,7 +101,7 @@ mod tests {
     /// Members, bytes, first step, end.
     type Life = (Vec<i64>, u64, u64, u64);
 
-    fn play(events: &[Event]) -> Result<Vec<Life>, String> {
+    fn play(events: &[Event]) -> Result<Vec<Life>, (usize, String)> {
         let event = |&(kind, buffer, canonical): &Event| HeapEvent {
             kind,
             buffer,
@@ -133,19 +134,16 @@ mod tests {
     #[test]
     fn events_that_make_no_sense_are_named() {
         let reason = |events: &[Event]| play(events).expect_err("senseless");
-        let cases: [(&[Event], &str); 6] = [
-            (&[(ALLOC, 1, 0), (ALLOC, 1, 0)], "event 1 of the heap: buffer 1 is there already"),
-            (&[(FREE, 1, 0)], "event 0 of the heap: buffer 1 is freed, but it is not live"),
-            (
-                &[(ALLOC, 1, 0), (FREE, 1, 0), (FREE, 1, 0)],
-                "event 2 of the heap: buffer 1 is freed, but it is not live",
-            ),
-            (&[(SHARE_WITH, 2, 1)], "event 0 of the heap: buffer 2 shares with 1, which has no memory yet"),
-            (&[(ALLOC, 9, 0)], "event 0 of the heap: buffer 9 is not one of the logical buffers"),
-            (&[(7, 1, 0)], "event 0 of the heap: its kind, 7, is not one of ALLOC, FREE, SHARE_WITH"),
+        let cases: [(&[Event], (usize, &str)); 6] = [
+            (&[(ALLOC, 1, 0), (ALLOC, 1, 0)], (1, "buffer 1 is there already")),
+            (&[(FREE, 1, 0)], (0, "buffer 1 is freed, but it is not live")),
+            (&[(ALLOC, 1, 0), (FREE, 1, 0), (FREE, 1, 0)], (2, "buffer 1 is freed, but it is not live")),
+            (&[(SHARE_WITH, 2, 1)], (0, "buffer 2 shares with 1, which has no memory yet")),
+            (&[(ALLOC, 9, 0)], (0, "buffer 9 is not one of the logical buffers")),
+            (&[(7, 1, 0)], (0, "its kind, 7, is not one of ALLOC, FREE, SHARE_WITH")),
         ];
         for (events, expected) in cases {
-            assert_eq!(reason(events), expected);
+            assert_eq!(reason(events), (expected.0, expected.1.to_owned()));
         }
     }
 }

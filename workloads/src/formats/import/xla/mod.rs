@@ -22,14 +22,15 @@ use rustc_hash::FxHashMap;
 
 use self::messages::{BufferAllocation, BufferAssignment, HeapTrace, HloModule, HloProto, LogicalBuffer};
 use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Tally, framework};
-use super::protobuf::{Value, decode, first_field, is_name};
+use super::gather::{Found, Gather, Rule, Tally, alignment, framework};
+use super::protobuf::{Bytes, Value, decode, first_field, is_name, place};
 use super::{Dropped, Imported, Input, Part, Reader};
 
 pub(super) const HLO: Reader = Reader {
     key: "xla-hlo",
     title: "XLA's dump of a module (*.hlo.pb) with its buffer assignment",
     endings: &[".hlo.pb"],
+    has_lines: false,
     looks_like: is_hlo,
     read,
 };
@@ -37,11 +38,22 @@ pub(super) const TEXT: Reader = Reader {
     key: "xla-text",
     title: "XLA's *-buffer-assignment.txt and *-live-range.txt, joined",
     endings: &[],
+    has_lines: true,
     looks_like: text::looks_like,
     read: text::read,
 };
 
 const NAME: &str = "XLA";
+/// Offsets are multiples of this on a CPU, sizes are not.
+const ALIGNMENT: u64 = 64;
+/// The same on a GPU; no device that XLA knows needs more.
+const MOST_ALIGNMENT: u64 = 256;
+
+/// How XLA aligned buffers, by its own offsets.
+fn rule(offsets: impl Iterator<Item = u64>) -> Rule {
+    Rule { bytes: alignment(offsets, ALIGNMENT, MOST_ALIGNMENT), rounds: false, why: "XLA's own offsets are" }
+}
+
 /// What is left out of every trace, and why.
 const OUTSIDE: &str = "outside the heap that XLA plans";
 
@@ -62,22 +74,31 @@ fn is_hlo(start: &[u8]) -> bool {
 
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
-    let proto: HloProto = decode(&file, input.bytes()?)?;
-    let missing = |what: &str| {
+    let bytes = Bytes::from(input.bytes()?);
+    let proto: HloProto = decode(&file, &bytes)?;
+    let missing = |what: &str, at: u64| {
         let reason =
             format!("{what}; XLA writes it after the last pass (*.after_optimizations.hlo.pb, or *.hlo.pb)");
-        FormatError::new(&file, 1, reason)
+        FormatError::at_byte(&file, at, reason)
     };
-    let assignment = proto.buffer_assignment.ok_or_else(|| missing("there is no buffer assignment in it"))?;
+    let end = bytes.len() as u64;
+    let assignment =
+        proto.buffer_assignment.ok_or_else(|| missing("there is no buffer assignment in it", end))?;
     if assignment.heap_traces.is_empty() {
-        return Err(missing("its buffer assignment has no trace of the heap"));
+        return Err(missing("its buffer assignment has no trace of the heap", place(&bytes, &[ASSIGNMENT])));
     }
     let module = proto.hlo_module.unwrap_or_default();
-    Dump::new(&module, &assignment).import(&file, options)
+    Dump::new(&bytes, &module, &assignment).import(&file, options)
 }
+
+/// The buffer assignment of a file, and in it the number of the traces of heaps, and in these that of their events.
+const ASSIGNMENT: (u64, usize) = (3, 0);
+const HEAP_TRACE: u64 = 4;
+const EVENT: u64 = 1;
 
 /// A module with its buffer assignment.
 struct Dump<'p> {
+    bytes: &'p Bytes,
     module: &'p HloModule,
     assignment: &'p BufferAssignment,
     logical: FxHashMap<i64, &'p LogicalBuffer>,
@@ -89,7 +110,7 @@ struct Dump<'p> {
 }
 
 impl<'p> Dump<'p> {
-    fn new(module: &'p HloModule, assignment: &'p BufferAssignment) -> Self {
+    fn new(bytes: &'p Bytes, module: &'p HloModule, assignment: &'p BufferAssignment) -> Self {
         let instructions = || module.computations.iter().flat_map(|computation| &computation.instructions);
         let mut places = FxHashMap::default();
         for (at, allocation) in assignment.allocations.iter().enumerate() {
@@ -97,6 +118,7 @@ impl<'p> Dump<'p> {
                 .extend(allocation.assigned.iter().map(|assigned| (assigned.buffer, (at, assigned.offset))));
         }
         Self {
+            bytes,
             module,
             assignment,
             logical: assignment.logical_buffers.iter().map(|buffer| (buffer.id, buffer)).collect(),
@@ -127,7 +149,10 @@ impl<'p> Dump<'p> {
         trace: &HeapTrace,
         dropped: &mut Vec<Dropped>,
     ) -> Result<(Part, Option<usize>), FormatError> {
-        let lives = heap::lives(trace, &self.logical).map_err(|reason| FormatError::new(file, 1, reason))?;
+        let lives = heap::lives(trace, &self.logical).map_err(|(event, reason)| {
+            let at = place(self.bytes, &[ASSIGNMENT, (HEAP_TRACE, number), (EVENT, event)]);
+            FormatError::at_byte(file, at, format!("event {event} of the heap: {reason}"))
+        })?;
         // The trace's own number of its allocation is from before XLA numbered them again.
         let allocation =
             lives.iter().find_map(|shared| self.places.get(&shared.members[0])).map(|place| place.0);
@@ -136,9 +161,11 @@ impl<'p> Dump<'p> {
         gather.meta("module", self.module.name.clone());
         gather.meta("clock", "events of the heap simulator");
         let (mut folded, mut elsewhere) = (0, 0);
-        for shared in lives {
+        let places: Vec<Option<u64>> =
+            lives.iter().map(|shared| self.place(&shared.members, allocation)).collect();
+        gather.align_as(rule(places.iter().copied().flatten()));
+        for (shared, place) in lives.into_iter().zip(places) {
             folded += shared.members.len() as u64 - 1;
-            let place = self.place(&shared.members, allocation);
             elsewhere += u64::from(place.is_none());
             let (name, op) = self.label(&shared);
             let heap::Shared { size, start, end, .. } = shared;

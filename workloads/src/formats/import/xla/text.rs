@@ -163,6 +163,7 @@ impl Dump {
         gather.meta("framework", NAME);
         gather.meta("clock", "instructions");
         let (shared, unknown) = self.shared(allocation.values);
+        gather.align_as(super::rule(shared.iter().map(|shared| shared.value.offset)));
         if unknown > 0 {
             dropped.push(Dropped::new(
                 unknown,
@@ -341,7 +342,9 @@ mod tests {
         assert_eq!(lives(trace), [("a", (0, 5), 8), ("b{1}", (1, 4), 16), ("d", (5, 7), 8)]);
         let placement = &imported.parts[0].framework.as_ref().expect("XLA").placement;
         assert_eq!(placement, &[Some(0), Some(8), Some(0)]);
-        assert_eq!(imported.dropped.len(), 1, "{:?}", imported.dropped);
+        assert_eq!(imported.dropped.len(), 2, "{:?}", imported.dropped);
+        // Half of XLA's usual 64 and less, by its own offset 8.
+        assert!(trace.instance.buffers().iter().all(|buffer| buffer.align.get() == 8));
     }
 
     #[test]
@@ -355,6 +358,7 @@ mod tests {
             [
                 "1 peak that differs from XLA's own: XLA counts 9 bytes at step 2, its values come to 8",
                 "3 values without a live range: nobody knows when they are live",
+                "1 buffers at multiples of 64 bytes: XLA's own offsets are; --align takes another",
             ]
         );
     }

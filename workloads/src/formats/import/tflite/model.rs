@@ -1,0 +1,217 @@
+//! The tables of a model: tensors, subgraphs, and the offline plan among the metadata.
+
+use std::ops::Range;
+
+use super::super::super::export::tflite_micro::METADATA;
+use super::super::super::flatbuffer::{Broken, Spent, TABLE, Table, Vector};
+use super::operators;
+
+/// What is read of a model.
+pub(super) struct Model {
+    /// Of all subgraphs, one subgraph after the other.
+    pub(super) tensors: Vec<Tensor>,
+    pub(super) subgraphs: Vec<Subgraph>,
+    /// Offsets of the tensors, or -1; empty if there is no offline plan.
+    pub(super) offline: Vec<i32>,
+}
+
+pub(super) struct Tensor {
+    pub(super) name: String,
+    /// None of strings and the like.
+    pub(super) bytes: Option<u64>,
+    pub(super) elements: u64,
+    pub(super) has_data: bool,
+    pub(super) is_variable: bool,
+    /// Whether a dimension is known only when it runs; the shape has 1 there.
+    pub(super) is_dynamic: bool,
+}
+
+pub(super) struct Subgraph {
+    pub(super) name: String,
+    pub(super) tensors: Range<usize>,
+    /// Byte of its table.
+    pub(super) at: usize,
+    pub(super) inputs: Vec<usize>,
+    pub(super) outputs: Vec<usize>,
+    pub(super) calls: Vec<Call>,
+}
+
+/// An operator of a subgraph.
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) is_view: bool,
+    /// How many of its first inputs have elements at the places of those that it makes of them.
+    pub(super) elementwise: usize,
+    pub(super) inputs: Vec<usize>,
+    pub(super) outputs: Vec<usize>,
+    /// The subgraphs that it runs.
+    pub(super) runs: Vec<usize>,
+}
+
+/// What subgraphs share: buffers and operators.
+struct Shared {
+    /// Of each buffer, whether it has data.
+    has_data: Vec<bool>,
+    /// Code and name of each operator that is used.
+    operators: Vec<(u32, String)>,
+    subgraphs: usize,
+}
+
+impl Model {
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, Broken> {
+        let mut spent = Spent::of(bytes);
+        let root = Table::root(bytes)?;
+        let subgraphs = root.vector(2, 4)?;
+        let buffers = root.vector(4, 4)?;
+        let shared =
+            Shared { has_data: has_data(buffers)?, operators: operators(root)?, subgraphs: subgraphs.len() };
+        let mut model = Self { tensors: Vec::new(), subgraphs: Vec::new(), offline: offline(root, buffers)? };
+        for subgraph in subgraphs.tables() {
+            model.subgraph(subgraph?, &shared, &mut spent)?;
+        }
+        Ok(model)
+    }
+
+    /// The subgraphs that no other runs. The first is always one: with it a run begins.
+    pub(super) fn roots(&self) -> impl Iterator<Item = usize> {
+        let mut is_run = vec![false; self.subgraphs.len()];
+        let calls = self.subgraphs.iter().flat_map(|subgraph| &subgraph.calls);
+        calls.flat_map(|call| &call.runs).for_each(|&subgraph| is_run[subgraph] = true);
+        is_run
+            .into_iter()
+            .enumerate()
+            .filter(|&(number, is_run)| number == 0 || !is_run)
+            .map(|(number, _)| number)
+    }
+
+    fn subgraph(&mut self, table: Table<'_>, shared: &Shared, spent: &mut Spent) -> Result<(), Broken> {
+        spent.take(TABLE, table.at())?;
+        let first = self.tensors.len();
+        for tensor in table.vector(0, 4)?.tables() {
+            self.tensors.push(shared.tensor(tensor?, spent)?);
+        }
+        let count = self.tensors.len() - first;
+        let list = |of: Table<'_>, field: u16, spent: &mut Spent| {
+            let vector = of.vector(field, 4)?;
+            spent.take(4 * vector.len(), of.at())?;
+            let check = |number: i32| match usize::try_from(number) {
+                Ok(number) if number < count => Ok(Some(first + number)),
+                // An input that is left out.
+                Err(_) if number == -1 => Ok(None),
+                _ => Err(Broken::new(of.at(), format!("there is no tensor {number} of {count}"))),
+            };
+            let numbers = vector.ints().map(check).collect::<Result<Vec<_>, _>>()?;
+            Ok(numbers.into_iter().flatten().collect::<Vec<usize>>())
+        };
+        let (inputs, outputs) = (list(table, 1, spent)?, list(table, 2, spent)?);
+        let mut calls = Vec::new();
+        for operator in table.vector(3, 4)?.tables() {
+            let operator = operator?;
+            let (number, name) = shared.operator(operator)?;
+            spent.take(TABLE + name.len(), operator.at())?;
+            let (inputs, outputs) = (list(operator, 1, spent)?, list(operator, 2, spent)?);
+            calls.push(Call {
+                is_view: operators::VIEWS.contains(number),
+                elementwise: operators::elementwise(*number),
+                name: name.clone(),
+                inputs,
+                outputs,
+                runs: shared.runs(operator, *number)?,
+            });
+        }
+        let (name, tensors) = (table.string(4)?, first..self.tensors.len());
+        self.subgraphs.push(Subgraph { name, tensors, at: table.at(), inputs, outputs, calls });
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn operator(&self, operator: Table<'_>) -> Result<&(u32, String), Broken> {
+        let code = operator.u32(0)?;
+        let known = usize::try_from(code).ok().and_then(|code| self.operators.get(code));
+        known.ok_or_else(|| Broken::new(operator.at(), format!("there is no operator code {code}")))
+    }
+
+    /// The subgraphs that an operator runs, one after the other.
+    fn runs(&self, operator: Table<'_>, code: u32) -> Result<Vec<usize>, Broken> {
+        let fields = operators::runs(code);
+        if fields == 0 {
+            return Ok(Vec::new());
+        }
+        let Some(options) = operator.table(4)? else {
+            return Err(Broken::new(operator.at(), "it does not say which subgraphs it runs"));
+        };
+        let number = |field: u16| {
+            let number = options.u32(field)?;
+            let known = usize::try_from(number).ok().filter(|&number| number < self.subgraphs);
+            let count = self.subgraphs;
+            known
+                .ok_or_else(|| Broken::new(options.at(), format!("there is no subgraph {number} of {count}")))
+        };
+        (0..fields).map(number).collect()
+    }
+
+    fn tensor(&self, table: Table<'_>, spent: &mut Spent) -> Result<Tensor, Broken> {
+        let bad = |reason: String| Broken::new(table.at(), reason);
+        let buffer = table.u32(2)?;
+        let has_data = usize::try_from(buffer).ok().and_then(|buffer| self.has_data.get(buffer));
+        let has_data = *has_data.ok_or_else(|| bad(format!("there is no buffer {buffer}")))?;
+        let dims = table.vector(0, 4)?.len() + table.vector(7, 4)?.len();
+        spent.take(TABLE + 4 * dims + table.vector(3, 1)?.len(), table.at())?;
+        let mut elements = 1_u64;
+        for dim in table.vector(0, 4)?.ints() {
+            let dim = u64::try_from(dim).map_err(|_| bad(format!("a dimension of {dim}")))?;
+            elements =
+                elements.checked_mul(dim).ok_or_else(|| bad("its elements do not fit 64 bits".to_owned()))?;
+        }
+        let bytes = match operators::bits(table.u8(1)?) {
+            Some(bits) => {
+                let bits = elements.checked_mul(bits);
+                Some(bits.ok_or_else(|| bad("its bytes do not fit 64 bits".to_owned()))?.div_ceil(8))
+            }
+            None => None,
+        };
+        let is_dynamic = table.vector(7, 4)?.ints().any(|dim| dim < 0);
+        let is_variable = table.u8(5)? != 0;
+        Ok(Tensor { name: table.string(3)?, bytes, elements, has_data, is_variable, is_dynamic })
+    }
+}
+
+fn operators(root: Table<'_>) -> Result<Vec<(u32, String)>, Broken> {
+    let mut operators = Vec::new();
+    for code in root.vector(1, 4)?.tables() {
+        let code = code?;
+        // The field of a byte came first, and ends at 127.
+        let number = u32::from(code.u8(0)?).max(code.u32(3)?);
+        let custom = if number == operators::CUSTOM { code.string(1)? } else { String::new() };
+        let name = if custom.is_empty() { operators::name(number) } else { custom };
+        operators.push((number, name));
+    }
+    Ok(operators)
+}
+
+fn has_data(buffers: Vector<'_>) -> Result<Vec<bool>, Broken> {
+    let mut has_data = Vec::with_capacity(buffers.len());
+    for buffer in buffers.tables() {
+        let buffer = buffer?;
+        // Large models keep data behind the flatbuffer: `offset` and `size`.
+        has_data.push(buffer.vector(0, 1)?.len() > 0 || buffer.u64(1)? > 1);
+    }
+    Ok(has_data)
+}
+
+/// The offsets of the offline plan in a model's metadata.
+fn offline(root: Table<'_>, buffers: Vector<'_>) -> Result<Vec<i32>, Broken> {
+    for metadata in root.vector(6, 4)?.tables() {
+        let metadata = metadata?;
+        if metadata.vector(0, 1)?.bytes() == METADATA.as_bytes() {
+            let number = usize::try_from(metadata.u32(1)?).unwrap_or(usize::MAX);
+            let buffer = buffers.table(number)?;
+            let words = buffer.vector(0, 1)?.bytes().as_chunks::<4>().0;
+            let mut words = words.iter().map(|&word| i32::from_le_bytes(word)).skip(2);
+            let count = words.next().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+            return Ok(words.take(count).collect());
+        }
+    }
+    Ok(Vec::new())
+}
