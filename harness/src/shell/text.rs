@@ -112,7 +112,7 @@ mod tests {
             Text::from("head\n\n") + table("one") + "between\n\n" + table("two") + String::from("end\n");
         assert_eq!(
             text.plain(),
-            "head\n\none    share\na_b|c  5 %\nbetween\n\ntwo    share\na_b|c  5 %\nend\n"
+            "head\n\none    share\na_b|c    5 %\nbetween\n\ntwo    share\na_b|c    5 %\nend\n"
         );
         assert_eq!(text.words(), "head\nbetween\nend\n");
         let tables = |form| text.tables(form).expect("two tables");
