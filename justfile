@@ -95,6 +95,13 @@ bench-python *ARGS:
     "${PLANLAB_PYTHON:-/usr/bin/python3}" -B scripts/bench-python --library \
         "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/lib_native.so" {{ARGS}}
 
+# ARGS go to scripts/bench-c. It takes MiniMalloc's instance A, too, if PLANLAB_CORPUS names the external instances.
+
+# the C++ example over the Rust call that it makes, in turns (a minute after the build); fails above 1.02
+bench-c *ARGS: build
+    cargo build --release --package planlab-capi --example plan_calls
+    scripts/bench-c --target "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release" {{ARGS}}
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 
