@@ -6,8 +6,8 @@ use std::process::Command;
 
 fn main() {
     let commit = output("git", &["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    let dirty =
-        output("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|s| !s.is_empty());
+    let dirty = output("git", &["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"])
+        .is_some_and(|s| !s.is_empty());
     let compiler = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let rustc = output(&compiler, &["--version"]).unwrap_or_else(|| "unknown".to_owned());
     let profile = env::var("PROFILE").unwrap_or_default();
