@@ -80,12 +80,18 @@ impl FileWorkload {
     ) -> Result<(Self, Vec<String>), ExternalError> {
         let Trace { instance, notices, .. } = options.read(path, name, limits)?;
         let digest = instance.digest();
-        let file = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy());
-        let file = file.trim_matches(['<', '>']);
-        let part = options.part.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
-        let key = format!("{ROUTE}/{file}{part}/{}", digest.short());
+        let key = Self::key(name, options.part.as_deref(), &digest);
         let (name, path, buffers) = (name.to_owned(), path.to_owned(), instance.len());
         Ok((Self { key, name, path, options, digest, buffers }, notices))
+    }
+
+    /// The key of a file's part, or of all of it, whose instance has this digest.
+    #[must_use]
+    pub fn key(name: &str, part: Option<&str>, digest: &Digest) -> String {
+        let file = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy());
+        let file = file.trim_matches(['<', '>']);
+        let part = part.map(|part| format!("/{part}")).unwrap_or_default();
+        format!("{ROUTE}/{file}{part}/{}", digest.short())
     }
 
     /// Reads the file again; the metadata `workload` is the key.

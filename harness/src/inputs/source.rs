@@ -55,6 +55,14 @@ pub(crate) enum Origin {
 }
 
 impl Source {
+    /// The same source under the key that `bench` gives a file, so that rows of both belong together.
+    pub(crate) fn under_its_key(mut self, trace: &Trace) -> Self {
+        if let Origin::File(_) = self.origin {
+            self.name = FileWorkload::key(&self.name, self.part.as_deref(), &trace.instance.digest());
+        }
+        self
+    }
+
     /// What a TRACE argument means: `-`, a file, or a workload's key. Standard input is copied to a file
     /// in `scratch`, so that it can be opened again.
     pub(crate) fn resolve(
@@ -214,9 +222,10 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
 /// The error of an argument that is no file either.
 fn neither(error: WorkloadError) -> Failure {
     match &error {
-        WorkloadError::Unknown { key, nearest } => {
-            Failure::usage(format!("there is no file and no workload `{key}`{}", did_you_mean(nearest)))
-        }
+        WorkloadError::Unknown { key, nearest } => Failure::usage(format!(
+            "there is no file and no workload `{key}`{}; `planlab list workloads` has all",
+            did_you_mean(nearest)
+        )),
         _ => error.into(),
     }
 }

@@ -179,7 +179,10 @@ impl Judgement<'_> {
             (Status::Infeasible, _) if target.is_none_or(|target| self.any.get() <= target) => {
                 "an arena cannot keep its capacity".to_owned()
             }
-            (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.any),
+            (Status::Infeasible, _) => {
+                let capacity = target.map_or(String::new(), |target| format!(", the capacity is {target}"));
+                format!("every plan needs {} bytes{capacity}", self.any)
+            }
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")
             }

@@ -490,7 +490,8 @@ fn a_plain_trace_is_explained_as_far_as_it_goes() {
     assert_eq!((&explained["load"], &explained["plan"]["height"]), (&96.into(), &96.into()));
     let (text, _) = run(folder.path(), &["explain", "t.csv"], 0);
     assert!(
-        text.contains("reserved     not said by the file") && text.contains("optimal, proved by load"),
+        text.contains("reserved     not in the file; `planlab simulate")
+            && text.contains("optimal, proved by load"),
         "{text}"
     );
     let key = "torch/alexnet/infer/b1";

@@ -41,7 +41,7 @@ pub(super) fn of(key: &str) -> Option<&'static str> {
 
 /// A notice for a comment that looks like a misspelt directive: its first word differs from one by at most two letters,
 /// and it is a key or is followed by a value.
-pub(super) fn misspelt(line: u64, comment: &str) -> Option<String> {
+pub(super) fn misspelt(file: &str, line: u64, comment: &str) -> Option<String> {
     let mut words = comment.split(|letter: char| letter.is_ascii_whitespace() || ":=".contains(letter));
     let (directive, usage) = near(words.next()?)?;
     let valued = words.any(|word| {
@@ -51,7 +51,7 @@ pub(super) fn misspelt(line: u64, comment: &str) -> Option<String> {
     // `arena` is so short that many valid keys resemble it.
     let is_key = comment.split_once(':').is_some_and(|(key, _)| !key.trim_ascii().contains(' '));
     (valued || is_key && directive != ARENA_KEY)
-        .then(|| format!("line {line}: `# {}` sets nothing; did you mean `{usage}`?", excerpt(comment)))
+        .then(|| format!("{file}:{line}: `# {}` sets nothing; did you mean `{usage}`?", excerpt(comment)))
 }
 
 /// The directive within two letters of a word, with its syntax.

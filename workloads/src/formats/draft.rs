@@ -113,7 +113,7 @@ impl<'f> Draft<'f> {
             return Err(format!("more than {MOST_COMMENTS} comments"));
         }
         let Some((key, value)) = comment.split_once(':') else {
-            self.notices.extend(directive::misspelt(line, comment));
+            self.notices.extend(directive::misspelt(self.file, line, comment));
             return Ok(());
         };
         let (key, value) = (key.trim_ascii(), value.trim_ascii());
@@ -134,7 +134,7 @@ impl<'f> Draft<'f> {
                 self.metadata.push((known.to_owned(), value.to_owned()));
             }
             None => {
-                self.notices.extend(directive::misspelt(line, comment));
+                self.notices.extend(directive::misspelt(self.file, line, comment));
                 self.metadata.push((key.to_owned(), value.to_owned()));
             }
         }

@@ -153,7 +153,11 @@ impl Header {
 
     /// Rejects a header that lacks one of `columns`, each given with its name.
     pub(super) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
-        let Some((_, name)) = columns.iter().find(|&&(column, _)| !self.has(column)) else { return Ok(()) };
+        let missing = columns.iter().filter(|&&(column, _)| !self.has(column));
+        let missing: Vec<String> = missing.map(|(_, name)| format!("`{name}`")).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         let mut shown = String::new();
         for name in &self.names {
             let separator = if shown.is_empty() { "" } else { ", " };
@@ -163,7 +167,10 @@ impl Header {
             }
             shown = format!("{shown}{separator}`{}`", excerpt(name));
         }
-        Err(format!("missing column `{name}`; the header has {shown}"))
+        let columns = if missing.len() == 1 { "column" } else { "columns" };
+        let is_other = self.names.len() == 1 && self.names[0].contains([';', '\t']);
+        let hint = if is_other { "; columns are separated by commas" } else { "" };
+        Err(format!("missing {columns} {}; the header has {shown}{hint}", missing.join(", ")))
     }
 
     /// Rejects a header that has one of `columns`.

@@ -62,7 +62,7 @@ pub(super) fn read_own(
     let (number, header) = find_header(&mut draft, &mut lines)?;
     draft.header_at(number);
     if draft.is_plan && !options.pins {
-        let reason = "this is a plan, not a trace; ask for its offsets as pins to read it as one";
+        let reason = "this is a plan, not a trace (a trace comes before its plan); with `--pins` its offsets are fixed";
         return Err(draft.error(number, reason));
     }
     header.no_typo().map_err(|reason| draft.error(number, reason))?;

@@ -68,7 +68,15 @@ fn headers_that_are_wrong() {
     refused("", "t.csv:1: the file is empty: there is no header line");
     refused("# only: metadata\n\n", "t.csv:1: the file is empty: there is no header line");
     refused("id,lower,upper\n", "t.csv:1: missing column `size`; the header has `id`, `lower`, `upper`");
-    refused("0,0,2,4\n", "t.csv:1: missing column `id`; the header has `0`, `0`, `2`, `4`");
+    refused(
+        "0,0,2,4\n",
+        "t.csv:1: missing columns `id`, `lower`, `upper`, `size`; the header has `0`, `0`, `2`, `4`",
+    );
+    refused(
+        "id;lower;upper;size\n",
+        "t.csv:1: missing columns `id`, `lower`, `upper`, `size`; the header has `id;lower;upper;size`; columns are \
+         separated by commas",
+    );
     refused("id,lower,size\n", "t.csv:1: missing column `upper`; the header has `id`, `lower`, `size`");
     refused("id,lower,begin,upper,size\n", "t.csv:1: the columns `lower` and `begin` say the same thing");
     refused("id,lower,upper,end,size\n", "t.csv:1: the columns `upper` and `end` say the same thing");
@@ -450,7 +458,7 @@ fn misspelt_directives_are_noticed() {
     ] {
         let trace = read(format!("# {comment}\n{}", rows("a,0,2,4\n"))).expect(comment);
         assert_eq!(trace.instance, read(rows("a,0,2,4\n")).expect("plain").instance, "{comment}");
-        let notice = format!("line 1: `# {comment}` sets nothing; did you mean `{usage}`?");
+        let notice = format!("t.csv:1: `# {comment}` sets nothing; did you mean `{usage}`?");
         assert_eq!(trace.notices, [notice]);
     }
     for prose in ["alignment is not given", "arena of the second device", "parent: resnet", "a", "", "é: 4"]
@@ -479,7 +487,10 @@ fn ten_megabytes_on_one_line_are_refused_at_once() {
 #[test]
 fn a_plan_is_no_trace_unless_its_offsets_are_wanted_as_pins() {
     let text = "# planlab: plan\nid,lower,upper,size,offset,overwrites\na,0,2,4,0,\nb,0,2,4,4,\n";
-    refused(text, "t.csv:2: this is a plan, not a trace; ask for its offsets as pins to read it as one");
+    refused(
+        text,
+        "t.csv:2: this is a plan, not a trace (a trace comes before its plan); with `--pins` its offsets are fixed",
+    );
     let trace =
         read_trace("t.csv", text.as_bytes(), &ReadOptions::default().with_pins(true)).expect("asked for");
     assert_eq!(trace.instance.buffers()[1].pin, Some(Offset::new(4)));

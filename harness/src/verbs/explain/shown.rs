@@ -81,12 +81,16 @@ fn framework<'e>(explained: &Explained<'e>) -> &'e str {
     }
 }
 
+/// Instead of what a framework reserved: a pool that can be played on the file.
+const NOT_SAID: &str =
+    "reserved     not in the file; `planlab simulate FILE --allocator pytorch-caching` plays a pool on it";
+
 fn figures(explained: &Explained<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let name = framework(explained);
     match &explained.waste {
         Some(waste) => lines.push(row("reserved", waste.reserved, &format!("at most, by {name}"))),
-        None => lines.push("reserved     not said by the file".to_owned()),
+        None => lines.push(NOT_SAID.to_owned()),
     }
     lines.extend(own_counts(explained));
     let instance = &explained.trace.instance;
