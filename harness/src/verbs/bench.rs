@@ -122,7 +122,8 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
     findings.extend(audit_replays(&played.rows));
     findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
-        output.text(summary_table(&tally.rows) + schedule_table(&scheduled.rows))?;
+        let text = summary_table(&tally.rows) + schedule_table(&scheduled.rows);
+        output.text(text + comparisons(&tally.rows))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
@@ -176,6 +177,24 @@ fn exit_of_schedules(scheduled: &schedules::Tally) -> Exit {
 
 fn worse(a: Exit, b: Exit) -> Exit {
     if a.code() >= b.code() { a } else { b }
+}
+
+/// The most workloads whose planners are compared in the terminal; the report has more.
+const MOST_COMPARED: usize = 3;
+
+/// The planners of each workload, if there are few workloads.
+fn comparisons(rows: &[Record]) -> Text {
+    let mut workloads: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    if workloads.len() > MOST_COMPARED {
+        return Text::default();
+    }
+    workloads.into_iter().fold(Text::default(), |text, workload| {
+        let rows: Vec<Record> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
+        let load = rows.first().map_or(0, |row| row.load);
+        text + format!("\n{workload}: load {}\n\n", quantity::memory(load)) + view::comparison(&rows)
+    })
 }
 
 /// How the schedules ended, and how many fit with their offsets.

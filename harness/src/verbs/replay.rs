@@ -1,5 +1,7 @@
 //! `replay`: plays plans, pools and process allocators on real memory.
 
+use std::path::Path;
+
 use planlab_dsa::CancelToken;
 use planlab_workloads::Trace;
 
@@ -29,16 +31,15 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
         device::check(args)?;
     }
     let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
+    let (source, trace) = opened(&args.trace, args, scratch.path())?;
     trace.notices.iter().for_each(|notice| note(notice));
     let keeper = Keeper::open(args.out.as_deref())?;
     let mut contenders = plans(args, &source, &trace, &cancel)?;
     contenders.extend(allocators);
     let (mut sources, mut traces) = (vec![source], vec![trace]);
     for more in &args.more {
-        let source = Source::resolve(more, &args.reading, scratch.path())?;
-        traces.push(inputs::open(&source)?);
+        let (source, trace) = opened(more, args, scratch.path())?;
+        traces.push(trace);
         sources.push(source);
     }
     match args.device {
@@ -47,6 +48,14 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
             device::run(args, (&sources, &traces), &contenders, keeper, &cancel, output)
         }
     }
+}
+
+/// A trace; where rows are kept, under the key that `bench` gives it.
+fn opened(argument: &str, args: &ReplayArgs, scratch: &Path) -> Result<(Source, Trace), Failure> {
+    let source = Source::resolve(argument, &args.reading, scratch)?;
+    let trace = inputs::open(&source)?;
+    let source = if args.out.is_some() { source.under_its_key(&trace) } else { source };
+    Ok((source, trace))
 }
 
 /// The plans to play: given ones, and those of planners.

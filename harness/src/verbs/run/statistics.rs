@@ -245,7 +245,7 @@ impl Total {
         if !self.plans.is_empty() {
             let saved = format::bytes(self.bytes_saved());
             text += &format!(
-                "memory saved by reuse: {saved}, the sizes of all planned requests less the heights\n"
+                "shared by planned requests: {saved}, their sizes less the heights; glibc reuses memory, too\n"
             );
         }
         text += &format!("page faults saved, about: {}\n", self.faults_saved());
