@@ -116,7 +116,7 @@ fn saved(from: &Grounds<'_>) -> Option<Said> {
     Some(Said {
         core: format!("A plan saves {} of the pool's memory", percent(mean)),
         rest: format!(
-            " on average over {} nets, parameters included; most on {}: {} instead of {}.",
+            " on average over {} nets, with the parameters, which every pool holds; most on {}: {} instead of {}.",
             shares.len(),
             most.workload,
             bytes(most.planned_total()?),
@@ -132,7 +132,11 @@ fn allocators(from: &Grounds<'_>) -> Option<Said> {
     let rest = format!(" on {} workloads", close.workloads);
     let last = format!("; {} reserves {} more.", last.0, percent(last.1));
     Some(Said {
-        core: format!("The closest allocator, {}, reserves {} more than a plan", first.0, percent(first.1)),
+        core: format!(
+            "The closest pool without a plan, {}, reserves {} more than a plan",
+            first.0,
+            percent(first.1)
+        ),
         rest: if close.ranked.len() > 1 { rest + &last } else { rest + "." },
     })
 }

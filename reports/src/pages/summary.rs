@@ -70,14 +70,18 @@ fn ran(model: &Model) -> String {
         model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
     };
     format!(
-        "{} planners on {} workloads gave {} rows; {} rows have an answer, and {} of these are proved optimal.",
-        model.all.planners.len(),
-        count(model.workloads.len() as u64),
-        count(model.rows()),
+        "{} on {} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
+         can be as low.",
+        self::counted(model.all.planners.len(), "planner", "planners"),
+        self::counted(model.workloads.len(), "workload", "workloads"),
+        self::counted(usize::try_from(model.rows()).unwrap_or(usize::MAX), "row", "rows"),
         count(counted(Status::is_answer)),
         count(counted(|status| status == Status::Optimal)),
     )
 }
+
+/// The planner of `planlab plan`.
+const DEFAULT: &str = "portfolio";
 
 /// The recommendation.
 fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
@@ -90,7 +94,14 @@ fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
     if let Some(quick) = quick {
         text = linked(text.plain("; "), &quick).plain(" if a millisecond counts");
     }
-    Some(Piece::lead(text.plain(".")))
+    let basis = counted(compared.workloads.len(), "workload", "workloads");
+    text = text.plain(format!(
+        ": the closest to the proven bounds on the {basis} compared here, and of equals the quickest."
+    ));
+    if key(&closest) != DEFAULT {
+        text = linked(text.plain(" For other nets, "), DEFAULT).plain(" searches until it proves its plan.");
+    }
+    Some(Piece::lead(text))
 }
 
 fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Vec<Piece> {

@@ -171,7 +171,7 @@ fn the_front_page_recommends_and_finds_from_rows() {
         assert!(page.contains(said), "{said}\n{page}");
     }
     // Without replays nothing is said of memory or allocators.
-    assert!(!page.contains("Memory saved by net") && !page.contains("closest allocator"), "{page}");
+    assert!(!page.contains("Memory saved by net") && !page.contains("closest pool"), "{page}");
     let (before, after) = (page.find("Findings"), page.find("<table"));
     assert!(before.is_some() && before < after, "the findings come before any table");
     let planner = text(&files, "planners/quick.a.html");
