@@ -397,6 +397,20 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_is_looked_through_once() {
+        // {"k...k": [[None, None, ...]]}, entry by entry: is this list watched?
+        let (length, count) = (100_000_u32, 1000);
+        let mut bytes = b"}X".to_vec();
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(b"k".repeat(100_000));
+        bytes.extend(b"]]");
+        bytes.extend(b"Na".repeat(count));
+        bytes.extend(b"as.");
+        let (heap, _) = load("p", &bytes[..]).expect("a pickle");
+        assert_eq!(heap.looked_through, 100_000);
+    }
+
+    #[test]
     fn a_shared_value_is_one() {
         // [a, a] with a = [], which gets an entry after it was shared.
         let (heap, root) = load("p", &b"\x80\x02](]q\x01h\x01K\x07ae."[..]).expect("a pickle");

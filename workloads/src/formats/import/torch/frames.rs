@@ -8,6 +8,8 @@ use super::super::pickle::{Fields, Heap, Value};
 /// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
 const DEEPEST: usize = 64;
 const LONGEST: usize = 160;
+/// Bytes of a path that are looked at: its last. Linux opens none that is longer.
+const PATH: usize = 4096;
 
 /// Reads the stacks of a snapshot, each once.
 pub(super) struct Stacks {
@@ -98,7 +100,7 @@ impl Stacks {
         let [name, file, line] = self.fields.of(heap, value)?.values;
         let text = |value: Option<Value>| value.and_then(|value| heap.text(value)).unwrap_or("");
         let line = line.and_then(|line| heap.whole(line)).unwrap_or(0);
-        let (name, file) = (text(name), text(file));
+        let (name, file) = (head(text(name)), tail(text(file)));
         let short = short(file);
         let shown = match line {
             0 => clip(&format!("{short} {name}")),
@@ -124,6 +126,16 @@ fn number(index: usize) -> u32 {
 fn is_users(file: &str, short: &str) -> bool {
     let is_python = file.ends_with(".py") || file.starts_with('<');
     is_python && !short.starts_with("torch/")
+}
+
+/// The beginning of a text, one letter more than [`clip`] shows. A million frames may share a text of any length.
+fn head(text: &str) -> &str {
+    text.char_indices().nth(LONGEST + 1).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The end of a path.
+fn tail(path: &str) -> &str {
+    &path[path.ceil_char_boundary(path.len().saturating_sub(PATH))..]
 }
 
 /// A path from where packages are installed, or its last two names.
@@ -166,6 +178,15 @@ mod tests {
         ] {
             assert_eq!((short(path), is_users(path, short(path))), (shown, users), "{path}");
         }
+    }
+
+    #[test]
+    fn a_frame_looks_at_a_part_of_long_texts() {
+        let long = "é".repeat(1 << 20);
+        assert_eq!((head(&long).len(), tail(&long).len()), (2 * LONGEST + 2, PATH));
+        assert_eq!(tail(&format!("{long}x")).len(), PATH - 1);
+        assert_eq!((head("name"), tail("a/b.py")), ("name", "a/b.py"));
+        assert_eq!(clip(head(&long)), clip(&long));
     }
 
     #[test]
