@@ -393,15 +393,19 @@ impl Heap {
     }
 
     /// Bytes of its values, without the room that its vectors have to spare.
-    #[cfg(test)]
     pub(in super::super) fn room(&self) -> usize {
         size_of_val(&*self.slab)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.dicts)
-            + size_of_val(&*self.wide)
-            + size_of_val(&*self.floats)
+            + size_of_val(&*self.shapes)
+            + map_room(&self.next_shape)
             + self.text.len()
             + size_of_val(&*self.ends)
+            + map_room(&self.known)
+            + size_of_val(&*self.wide)
+            + size_of_val(&*self.huge)
+            + size_of_val(&*self.floats)
+            + self.survey.room()
     }
 
     /// Takes a dict out: later references to it find nothing.
@@ -458,6 +462,11 @@ impl Heap {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
         Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text)
     }
+}
+
+/// Bytes of the entries of a map, each with the byte that says whether it is there.
+pub(super) fn map_room<K, V>(map: &FxHashMap<K, V>) -> usize {
+    map.len() * (size_of::<(K, V)>() + 1)
 }
 
 pub(super) fn hash(of: &(impl Hash + ?Sized)) -> u64 {
