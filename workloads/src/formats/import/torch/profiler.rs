@@ -2,8 +2,9 @@
 //!
 //! JSON with the events of a run. Those named `[memory]` say that bytes came to an address or went; their order is that
 //! of `Ev Idx`, since those of several threads may be anywhere in the file. The operation that made a buffer is the
-//! innermost one of the same thread that was under way. A part is a device: `cpu`, `cuda:0`. Step `k` of the trace is
-//! the `k`-th memory event of the device, from 1; step 0 is before it.
+//! innermost one of the same thread that was under way. A part is a device: `cpu`, `cuda:0`; where several processes have
+//! events, the device of one of them: `cpu/pid-7`, since each has addresses and an order of its own. Step `k` of the trace
+//! is the `k`-th memory event of the part, from 1; step 0 is before it.
 
 use std::fmt;
 
@@ -53,8 +54,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         return Err(FormatError::new(file, 1, reason));
     }
     let mut imported = Imported::default();
-    for memory in events.by_device() {
-        let (part, dropped) = device(&file, &memory, &events.operations, options)?;
+    for (name, memory) in events.by_part() {
+        let (part, dropped) = part(&file, name, &memory, &events.operations, options)?;
         imported.parts.extend(part);
         imported.dropped.extend(dropped);
     }
@@ -119,6 +120,7 @@ struct Memory {
     bytes: i64,
     allocated: Option<u64>,
     reserved: Option<u64>,
+    process: Process,
     device: (i64, i64),
     thread: Thread,
     time: f64,
@@ -142,16 +144,43 @@ impl Memory {
             allocated: count(arguments.allocated),
             reserved: count(arguments.reserved),
             device: (signed(arguments.device_type).unwrap_or(0), signed(arguments.device).unwrap_or(-1)),
+            process: Process::of(&event.pid),
             thread: event.thread(),
             time: event.ts,
         })
     }
 
-    fn part(&self) -> String {
+    fn device(&self) -> String {
         match self.device {
             (0, _) => "cpu".to_owned(),
             (1, device) => format!("cuda:{device}"),
             (kind, device) => format!("device-{kind}:{device}"),
+        }
+    }
+}
+
+/// Who has the memory of an event, by number or by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Process {
+    Number(u64),
+    Name(String),
+}
+
+impl Process {
+    fn of(pid: &serde_json::Value) -> Self {
+        match (pid.as_u64(), pid.as_str()) {
+            (Some(number), _) => Self::Number(number),
+            (None, Some(name)) => Self::Name(clip(name)),
+            (None, None) => Self::Name(clip(&pid.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "pid-{number}"),
+            Self::Name(name) => write!(f, "pid-{name}"),
         }
     }
 }
@@ -188,19 +217,27 @@ impl Events {
         Ok(())
     }
 
-    /// The memory events of each device in their order; the operations by start, the outer first.
-    fn by_device(&mut self) -> Vec<Vec<Memory>> {
+    /// The memory events of each part in their order, with its name; the operations by start, the outer first.
+    fn by_part(&mut self) -> Vec<(String, Vec<Memory>)> {
         for operations in self.operations.values_mut() {
             operations.sort_by(|a, b| a.from.total_cmp(&b.from).then(b.to.total_cmp(&a.to)));
         }
         let mut memory = std::mem::take(&mut self.memory);
-        memory.sort_by_key(|event| (event.device, event.index));
-        memory.chunk_by(|a, b| a.device == b.device).map(<[_]>::to_vec).collect()
+        memory.sort_by(|a, b| (&a.process, a.device, a.index).cmp(&(&b.process, b.device, b.index)));
+        let is_one = memory.first().map(|event| &event.process) == memory.last().map(|event| &event.process);
+        let parts = memory.chunk_by(|a, b| (&a.process, a.device) == (&b.process, b.device));
+        let named = parts.map(|events| {
+            let device = events[0].device();
+            let name = if is_one { device } else { format!("{device}/{}", events[0].process) };
+            (name, events.to_vec())
+        });
+        named.collect()
     }
 }
 
-fn device(
+fn part(
     file: &str,
+    name: String,
     memory: &[Memory],
     operations: &FxHashMap<Thread, Vec<Operation>>,
     options: &ReadOptions,
@@ -231,7 +268,6 @@ fn device(
         return Ok((None, dropped));
     }
     sort(&mut lives);
-    let name = memory[0].part();
     let most = |of: fn(&Memory) -> Option<u64>| memory.iter().filter_map(of).max();
     let reserved = most(|event| event.reserved).filter(|&bytes| bytes > 0);
     let mut metadata = vec![
@@ -240,7 +276,7 @@ fn device(
         ("device", name.clone()),
     ];
     metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-    let widest = if name == "cpu" { CPU_ALIGNMENT } else { BLOCK };
+    let widest = if memory[0].device.0 == 0 { CPU_ALIGNMENT } else { BLOCK };
     let placement = lives.iter().map(|life| Some(life.address)).collect();
     let trace = trace(file, options, &metadata, (lives, widest), |op| names.get(op as usize).cloned())?;
     let framework = Framework {
@@ -357,24 +393,52 @@ impl<'de> Visitor<'de> for Array<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::super::import;
+    use super::super::super::testing::lives;
     use super::*;
+
+    fn memory(pid: &str, index: u32, address: u64, bytes: i64) -> String {
+        format!(
+            r#"{{"ph":"i","name":"[memory]","pid":{pid},"tid":7,"ts":5,"args":{{"Addr":{address},"Bytes":{bytes},"Ev Idx":{index}}}}}"#
+        )
+    }
+
+    fn imported(text: &str) -> Imported {
+        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
+        read.expect("valid").expect("recognised")
+    }
+
+    fn profile(events: &[String]) -> Imported {
+        imported(&format!(r#"{{"traceEvents":[{}]}}"#, events.join(",")))
+    }
 
     #[test]
     fn threads_of_two_processes_are_two() {
-        let memory = |pid: u32, index: u32| {
-            format!(
-                r#"{{"ph":"i","name":"[memory]","pid":{pid},"tid":7,"ts":5,"args":{{"Addr":{index},"Bytes":64,"Ev Idx":{index}}}}}"#
-            )
-        };
         let operation = |pid: u32, name: &str| {
             format!(r#"{{"ph":"X","name":"{name}","pid":{pid},"tid":7,"ts":{pid},"dur":9}}"#)
         };
-        let events = [memory(1, 1), memory(2, 2), operation(1, "conv"), operation(2, "relu")].join(",");
-        let text = format!(r#"{{"traceEvents":[{events}]}}"#);
-        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
-        let imported = read.expect("valid").expect("recognised");
-        let labels = &imported.parts[0].trace.labels.buffers;
-        let ops: Vec<_> = labels.iter().map(|label| label.op.as_deref()).collect();
-        assert_eq!(ops, [Some("conv"), Some("relu")]);
+        let events =
+            [memory("1", 1, 1, 64), memory("2", 2, 2, 64), operation(1, "conv"), operation(2, "relu")];
+        let parts = profile(&events).parts;
+        let op = |part: &Part| part.trace.labels.buffers[0].op.clone();
+        assert_eq!(parts.iter().filter_map(op).collect::<Vec<_>>(), ["conv", "relu"]);
+    }
+
+    #[test]
+    fn processes_have_addresses_and_an_order_of_their_own() {
+        // Each has one buffer of 64 bytes after the other at one address; their numbers are those of each.
+        let of = |pid: &str| {
+            [(1, 64), (2, -64), (3, 64), (4, -64)].map(|(index, bytes)| memory(pid, index, 4096, bytes))
+        };
+        let name = |imported: &Imported| -> Vec<String> {
+            imported.parts.iter().map(|part| part.name.clone()).collect()
+        };
+        let both = profile(&[of("11"), of("9")].concat());
+        assert_eq!(name(&both), ["cpu/pid-9", "cpu/pid-11"]);
+        assert_eq!(both.dropped.len(), 0);
+        for part in &both.parts {
+            assert_eq!(lives(&part.trace), [("1", (1, 2), 64), ("3", (3, 4), 64)]);
+        }
+        assert_eq!(name(&profile(&of("9"))), ["cpu"]);
+        assert_eq!(name(&profile(&[of("9"), of(r#""gpu""#)].concat())), ["cpu/pid-9", "cpu/pid-gpu"]);
     }
 }
