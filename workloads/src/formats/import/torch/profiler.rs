@@ -10,15 +10,16 @@ use std::fmt;
 
 use planlab_dsa::Bytes;
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::{Dropped, Framework, Imported, Input, Part, Reader};
 use super::blocks::BLOCK;
+use super::event::{RawArguments, RawEvent, Thread};
 use super::frames::clip;
 use super::lives::Lives;
-use super::{Life, sort, trace};
+use super::{Life, event, sort, trace};
 
 /// PyTorch aligns memory of the host to this many bytes.
 const CPU_ALIGNMENT: u64 = 64;
@@ -32,9 +33,22 @@ pub(in super::super) const READER: Reader = Reader {
     read,
 };
 
+/// Keys of Chrome's and PyTorch's traces that may come before the events, and push them out of what is looked at.
+const HEAD: [&[u8]; 5] =
+    [b"schemaVersion", b"deviceProperties", b"traceName", b"displayTimeUnit", b"baseTimeNanoseconds"];
+
 fn looks_like(start: &[u8]) -> bool {
     const KEY: &[u8] = b"\"traceEvents\"";
-    start.trim_ascii_start().starts_with(b"{") && start.windows(KEY.len()).any(|window| window == KEY)
+    let start = start.trim_ascii_start();
+    match start.strip_prefix(b"[") {
+        // The events alone are a trace, too.
+        Some(events) => event::keys(events.trim_ascii_start()).contains(&&b"ph"[..]),
+        None if !start.starts_with(b"{") => false,
+        None => {
+            start.windows(KEY.len()).any(|window| window == KEY)
+                || event::keys(start).iter().any(|key| HEAD.contains(key))
+        }
+    }
 }
 
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
@@ -65,53 +79,6 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     Ok(imported)
 }
 
-/// An event of the file: the fields that matter.
-#[derive(Deserialize)]
-struct RawEvent {
-    #[serde(default)]
-    ph: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    pid: serde_json::Value,
-    #[serde(default)]
-    tid: serde_json::Value,
-    #[serde(default)]
-    ts: f64,
-    #[serde(default)]
-    dur: f64,
-    #[serde(default)]
-    args: Option<RawArguments>,
-}
-
-impl RawEvent {
-    /// Its process and its thread: threads of several processes may have one number.
-    fn thread(&self) -> Thread {
-        (self.pid.to_string(), self.tid.to_string())
-    }
-}
-
-type Thread = (String, String);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawArguments {
-    #[serde(rename = "Addr")]
-    address: Option<serde_json::Value>,
-    #[serde(rename = "Bytes")]
-    bytes: Option<serde_json::Value>,
-    #[serde(rename = "Total Allocated")]
-    allocated: Option<serde_json::Value>,
-    #[serde(rename = "Total Reserved")]
-    reserved: Option<serde_json::Value>,
-    #[serde(rename = "Device Type")]
-    device_type: Option<serde_json::Value>,
-    #[serde(rename = "Device Id")]
-    device: Option<serde_json::Value>,
-    #[serde(rename = "Ev Idx")]
-    index: Option<serde_json::Value>,
-}
-
 /// Bytes that come to an address or go.
 #[derive(Clone, Debug)]
 struct Memory {
@@ -127,26 +94,23 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(event: &RawEvent, arguments: RawArguments) -> Result<Self, String> {
-        let whole = |value: Option<serde_json::Value>, name: &str| match value {
-            None => Err(format!("an event `[memory]` has no `{name}`")),
-            Some(value) => {
-                value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}"))
-            }
+    fn of(event: &RawEvent) -> Result<Self, String> {
+        let RawArguments { address, bytes, allocated, reserved, device_type, device, index } =
+            &event.arguments;
+        let whole = |value: &Value, name: &str| match value {
+            Value::Null => Err(format!("an event `[memory]` has no `{name}`")),
+            value => value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}")),
         };
-        let signed = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_i64);
-        let count = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_u64);
-        let bytes = arguments.bytes.as_ref().and_then(serde_json::Value::as_i64);
         Ok(Self {
-            index: whole(arguments.index, "Ev Idx")?,
-            address: whole(arguments.address, "Addr")?,
-            bytes: bytes.ok_or("an event `[memory]` has no whole number `Bytes`")?,
-            allocated: count(arguments.allocated),
-            reserved: count(arguments.reserved),
-            device: (signed(arguments.device_type).unwrap_or(0), signed(arguments.device).unwrap_or(-1)),
+            index: whole(index, "Ev Idx")?,
+            address: whole(address, "Addr")?,
+            bytes: bytes.as_i64().ok_or("an event `[memory]` has no whole number `Bytes`")?,
+            allocated: allocated.as_u64(),
+            reserved: reserved.as_u64(),
             process: Process::of(&event.pid),
+            device: (device_type.as_i64().unwrap_or(0), device.as_i64().unwrap_or(-1)),
             thread: event.thread(),
-            time: event.ts,
+            time: event.time().ok_or_else(|| format!("`ts` of an event `[memory]` is {}", event.ts))?,
         })
     }
 
@@ -167,7 +131,7 @@ enum Process {
 }
 
 impl Process {
-    fn of(pid: &serde_json::Value) -> Self {
+    fn of(pid: &Value) -> Self {
         match (pid.as_u64(), pid.as_str()) {
             (Some(number), _) => Self::Number(number),
             (None, Some(name)) => Self::Name(clip(name)),
@@ -201,16 +165,15 @@ struct Events {
 }
 
 impl Events {
-    fn take(&mut self, mut event: RawEvent) -> Result<(), String> {
-        let arguments = event.args.take();
-        match event.ph.as_str() {
-            "i" | "I" if event.name == "[memory]" => {
-                self.memory.push(Memory::of(&event, arguments.unwrap_or_default())?);
-            }
-            "X" => {
-                let (from, to) = (event.ts, event.ts + event.dur);
-                let operation = Operation { from, to, name: clip(&event.name) };
-                self.operations.entry(event.thread()).or_default().push(operation);
+    /// Takes an event in. One of memory has to make sense; others name buffers and no more, and pass by if they do not.
+    fn take(&mut self, event: &RawEvent) -> Result<(), String> {
+        match (event.ph.as_str(), event.name.as_str()) {
+            (Some("i" | "I"), Some("[memory]")) => self.memory.push(Memory::of(event)?),
+            (Some("X"), Some(name)) => {
+                if let Some((from, to)) = event.span() {
+                    let operation = Operation { from, to, name: clip(name) };
+                    self.operations.entry(event.thread()).or_default().push(operation);
+                }
             }
             _ => {}
         }
@@ -335,14 +298,14 @@ fn close(open: &mut Vec<&Operation>, time: f64) {
     }
 }
 
-/// The object of the file: takes the events in one by one, and passes by the rest.
+/// The file: takes the events in one by one, and passes by the rest.
 struct Top<'e>(&'e mut Events);
 
 impl<'de> DeserializeSeed<'de> for Top<'_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_map(self)
+        json.deserialize_any(self)
     }
 }
 
@@ -350,7 +313,7 @@ impl<'de> Visitor<'de> for Top<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with the array `traceEvents`")
+        f.write_str("an object with the array `traceEvents`, or an array of events")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -362,6 +325,10 @@ impl<'de> Visitor<'de> for Top<'_> {
             }
         }
         Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<(), A::Error> {
+        Array(self.0).visit_seq(array)
     }
 }
 
@@ -384,7 +351,7 @@ impl<'de> Visitor<'de> for Array<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(event) = array.next_element::<RawEvent>()? {
-            self.0.take(event).map_err(serde::de::Error::custom)?;
+            self.0.take(&event).map_err(serde::de::Error::custom)?;
         }
         Ok(())
     }
@@ -440,5 +407,76 @@ mod tests {
         }
         assert_eq!(name(&profile(&of("9"))), ["cpu"]);
         assert_eq!(name(&profile(&[of("9"), of(r#""gpu""#)].concat())), ["cpu/pid-9", "cpu/pid-gpu"]);
+    }
+
+    #[test]
+    fn a_foreign_event_that_makes_no_sense_passes_by() {
+        let plain =
+            [memory("1", 1, 1, 64), r#"{"ph":"X","name":"conv","pid":1,"tid":7,"ts":1,"dur":9}"#.to_owned()];
+        let expected = format!("{:?}", profile(&plain).parts);
+        for odd in [
+            r#"{"ph":"X","name":null,"pid":1,"tid":7,"ts":2,"dur":9}"#,
+            r#"{"ph":"X","name":["relu"],"pid":1,"tid":7,"ts":2,"dur":9}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":"2","dur":9}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":2,"dur":{"ms":9}}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":2,"dur":null}"#,
+            r#"{"ph":"M","name":"process_name","args":"text"}"#,
+            r#"{"ph":"M","name":"process_name","args":[{"Addr":1}]}"#,
+            r#"{"ph":7,"name":true,"pid":{},"tid":[1,2],"ts":null,"args":null}"#,
+            r#"{"ph":"M","ph":"M","name":"a","name":"b"}"#,
+            "null",
+            "7",
+            r#""text""#,
+            "[[]]",
+        ] {
+            let found = profile(&[odd.to_owned(), plain[0].clone(), plain[1].clone()]);
+            assert_eq!(format!("{:?}", found.parts), expected, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_memory_has_to_make_sense() {
+        for (from, to, reason) in [
+            (r#""Addr":1"#, r#""Addr":"1""#, r#"`Addr` of an event `[memory]` is "1""#),
+            (r#""Bytes":64"#, r#""Bytes":6.5"#, "has no whole number `Bytes`"),
+            (r#""ts":5"#, r#""ts":"5""#, r#"`ts` of an event `[memory]` is "5""#),
+            (r#""Ev Idx":1"#, r#""Ev Idx":null"#, "has no `Ev Idx`"),
+            (r#""args":"#, r#""args":7,"other":"#, "has no `Ev Idx`"),
+        ] {
+            let text = memory("1", 1, 1, 64).replacen(from, to, 1);
+            let text = format!(r#"{{"traceEvents":[{text}]}}"#);
+            let error =
+                import("t.json", text.as_bytes(), None, &ReadOptions::default()).expect_err("refused");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_known_by_its_head_and_events_alone_are_one() {
+        let event = memory("1", 1, 1, 64);
+        let expected = format!("{:?}", profile(std::slice::from_ref(&event)).parts);
+        let long = "x".repeat(100_000);
+        for text in [
+            format!("[{event}]"),
+            format!(" [ \n {event}]"),
+            format!(r#"{{"schemaVersion":1,"pad":"{long}","traceEvents":[{event}]}}"#),
+            format!(
+                r#"{{"a":{{"b":"\"}}"}},"displayTimeUnit":"ms","pad":"{long}","traceEvents":[{event}]}}"#
+            ),
+        ] {
+            assert_eq!(format!("{:?}", imported(&text).parts), expected);
+        }
+        for other in [
+            &b"[1,{\"ph\":1}]"[..],
+            b"[{\"args\":{\"ph\":1}}]",
+            b"[\"ph\"]",
+            b"[",
+            b"{\"a\":{\"schemaVersion\":1}}",
+            b"{\"a\":\"schemaVersion\"}",
+            b"{}\n{\"schemaVersion\":1}",
+            b"{\"sche",
+        ] {
+            assert!(!looks_like(other), "{}", String::from_utf8_lossy(other));
+        }
     }
 }
