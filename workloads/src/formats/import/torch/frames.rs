@@ -2,14 +2,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::Stack;
 use super::super::pickle::{Fields, Heap, Value};
+use super::super::{Dropped, Stack};
 
 /// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
 const DEEPEST: usize = 64;
 const LONGEST: usize = 160;
 /// Bytes of a path that are looked at: its last. Linux opens none that is longer.
 const PATH: usize = 4096;
+/// Bytes of the lines of a device's frames: two hundred thousand lines of 80 letters. A frame of 20 bytes may have a line of
+/// hundreds.
+const MOST_LINES: usize = 16 << 20;
 
 /// Reads the stacks of a snapshot, each once.
 pub(super) struct Stacks {
@@ -21,6 +24,9 @@ pub(super) struct Stacks {
     /// Of the heap in which they are known by these values.
     generation: u64,
     by_text: FxHashMap<String, u32>,
+    /// Bytes of these lines, and frames that were left out since they are too many.
+    lines: usize,
+    left_out: u64,
     by_frames: FxHashMap<Stack, u32>,
     found: NamedStacks,
 }
@@ -61,6 +67,8 @@ impl Stacks {
             known_frames: FxHashMap::default(),
             generation: heap.generation(),
             by_text: FxHashMap::default(),
+            lines: 0,
+            left_out: 0,
             by_frames: FxHashMap::default(),
             found: NamedStacks::default(),
         }
@@ -89,6 +97,12 @@ impl Stacks {
         number
     }
 
+    /// Frames that are in no stack, if there are any.
+    pub(super) fn left_out(&self) -> Option<Dropped> {
+        let why = "the lines of the others take 16 MiB";
+        (self.left_out > 0).then(|| Dropped::new(self.left_out, "frames of call stacks", why))
+    }
+
     pub(super) fn finish(self) -> NamedStacks {
         self.found
     }
@@ -106,6 +120,13 @@ impl Stacks {
             0 => clip(&format!("{short} {name}")),
             line => clip(&format!("{short}:{line} {name}")),
         };
+        if !self.by_text.contains_key(&shown) {
+            if self.lines + shown.len() > MOST_LINES {
+                self.left_out += 1;
+                return None;
+            }
+            self.lines += shown.len();
+        }
         let found = &mut self.found;
         let frame = *self.by_text.entry(shown).or_insert_with_key(|shown| {
             found.frames.push(shown.clone());
