@@ -133,14 +133,14 @@ class Recording:
         """Writes the recording for `planlab.read` and the command `planlab`, whole or not at all.
 
         path: a file of the framework's own format (a Chrome trace, a pickle, an HLO module), which says most to `planlab
-            explain`; or, if the name ends in `.csv`, planlab's own. With `.zst` at its end it is compressed.
+            explain`; or, if the name ends in `.csv`, planlab's own. With `.zst` or `.gz` at its end it is compressed.
         name: which of `traces`; without it, that of `trace`.
 
         Raises KeyError if there is no such trace, OSError if the file cannot be written.
         """
         name = self._main if name is None else name
         trace = self.traces[name]
-        if os.fspath(path).removesuffix(".zst").endswith(".csv"):
+        if os.fspath(path).removesuffix(".zst").removesuffix(".gz").endswith(".csv"):
             trace.save(path)
         else:
             write_file(path, next(file.path for file in self._files() if file.name == name).read_bytes())

@@ -111,7 +111,8 @@ class Trace:
         return told(self._native.plan(limits), limits, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes planlab's CSV with all that the trace has, whole or not at all; compressed if the name ends in `.zst`.
+        """Writes planlab's CSV with all that the trace has, whole or not at all; compressed if the name ends in `.zst`
+        or `.gz`.
 
         Raises ValueError for the file that the trace was read from: a recording would be lost.
         """

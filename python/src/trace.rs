@@ -81,7 +81,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
     formats::is_file_name(name)
 }
 
-/// Writes a file whole or not at all, compressed if its name ends in `.zst`.
+/// Writes a file whole or not at all, compressed if its name ends in `.zst` or `.gz`.
 #[pyfunction]
 pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &[u8]) -> PyResult<()> {
     let name = path.display().to_string();

@@ -77,7 +77,7 @@ class Gpus(unittest.TestCase):
     def test_what_is_saved_is_read_again(self):
         recording = self.record(FakeCuda([TWO_BUFFERS]))
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("s.pickle", "s.pickle.zst", "s.csv", "s.csv.zst"):
+            for name in ("s.pickle", "s.pickle.zst", "s.csv", "s.csv.zst", "s.csv.gz"):
                 path = pathlib.Path(folder, name)
                 recording.save(path)
                 again = planlab.read(path)

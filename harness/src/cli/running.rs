@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
     /// Write the statistics to this file as JSON (`-`: stdout)
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
-    /// Plan nothing; write the program's requests to this file as a trace (`.csv`, `.csv.zst`)
+    /// Plan nothing; write the program's requests to this file as a trace (`.csv`, `.csv.zst`, `.csv.gz`)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["marks", "check", "no_huge_pages", "report", "rounds"])]
     pub(crate) record_only: Option<String>,
     /// libplanlab.so [default: the one beside this program]

@@ -174,7 +174,8 @@ pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
 pub(crate) fn is_file(argument: &str) -> bool {
     // A folder or file with the name of a net does not hide the net.
     let is_there = || find(argument).is_err() && Path::new(argument).exists();
-    argument == "-" || argument.ends_with(".jsonl") || argument.ends_with(".zst") || is_there()
+    let ends_as_one = [".jsonl", ".zst", ".gz"].iter().any(|ending| argument.ends_with(ending));
+    argument == "-" || ends_as_one || is_there()
 }
 
 /// The net of a name with its shape, or of a whole key (`model/...`), which includes the shape.
@@ -223,7 +224,7 @@ impl GraphFile {
     /// The file's name without folders and extensions.
     fn stem(&self) -> &str {
         let file = Path::new(&self.name).file_name().and_then(|name| name.to_str()).unwrap_or(&self.name);
-        let stem = file.strip_suffix(".zst").unwrap_or(file);
+        let stem = [".zst", ".gz"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
         let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).trim_matches(['<', '>']);
         if stem.is_empty() { file } else { stem }
     }
@@ -270,5 +271,18 @@ impl GraphFile {
             builder.operation(operation);
         }
         Ok(builder.build()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_graph_is_known_by_its_name() {
+        for file in ["missing.jsonl", "missing.jsonl.zst", "missing.jsonl.gz"] {
+            assert!(is_file(file), "{file}");
+        }
+        assert!(!is_file("alexnet"));
     }
 }

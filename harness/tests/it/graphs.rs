@@ -52,9 +52,13 @@ fn a_model_is_written_as_trace_graph_and_drawing() {
     };
     at("trace", "a.csv");
     at("graph", "a.jsonl");
+    at("graph", "a.jsonl.gz");
     at("dot", "a.dot");
     let load = |file: &str| number(&json(folder.path(), &["bound", file], 0)["load"]);
     assert_eq!(load("a.csv"), load("a.jsonl"));
+    assert_eq!(load("a.csv"), load("a.jsonl.gz"));
+    let packed = std::fs::read(folder.path().join("a.jsonl.gz")).expect("written");
+    assert_eq!(packed[..2], [0x1F, 0x8B]);
     assert_eq!(load("a.csv"), load("model/alexnet/train/b2"));
     let dot = std::fs::read_to_string(folder.path().join("a.dot")).expect("written");
     assert!(dot.starts_with("digraph") && dot.contains("fillcolor"), "{}", &dot[..200]);

@@ -2,8 +2,8 @@
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
 //! dialects of idealloc; the header says which it is. A file that begins with `{` is a graph (JSON Lines) and is read as
-//! the trace that it lowers to; files of other tools are known by their content as well (see [`import`]). Bytes that begin like a zstd frame are
-//! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
+//! the trace that it lowers to; files of other tools are known by their content as well (see [`import`]). Bytes that begin like a zstd frame or
+//! a gzip file are decompressed first, whatever the file is called; a name that ends in `.zst` or `.gz` promises such bytes. Inputs are read
 //! line by line, within [`InputLimits`].
 //!
 //! ```

@@ -4,12 +4,16 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use planlab_files::{NewFile, SaveError};
+
+use super::unpacked::Packing;
 
 /// zstd's level for files: small enough to commit, and fast enough.
 const LEVEL: i32 = 9;
 
-/// Writes a file whole or not at all ([`NewFile`]); compresses it if the name ends in `.zst`.
+/// Writes a file whole or not at all ([`NewFile`]); compresses it if the name ends in `.zst` or `.gz`.
 ///
 /// # Errors
 ///
@@ -29,10 +33,18 @@ pub fn write(file: NewFile, bytes: &[u8]) -> Result<(), SaveError> {
 }
 
 fn packed<'b>(path: &Path, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
-    if path.extension().is_some_and(|extension| extension == "zst") {
-        return Ok(compress(bytes, LEVEL)?.into());
-    }
-    Ok(bytes.into())
+    Ok(match Packing::promised(&path.to_string_lossy()) {
+        Some(Packing::Zstd) => compress(bytes, LEVEL)?.into(),
+        Some(Packing::Gzip) => gzip(bytes)?.into(),
+        None => bytes.into(),
+    })
+}
+
+/// Compresses with gzip, without a name or a time: equal contents are equal files.
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes)?;
+    encoder.finish()
 }
 
 /// Compresses with zstd at a level from 1 to 22, with a checksum.
@@ -53,12 +65,12 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::formats::{ReadOptions, read_trace};
+    use crate::formats::{InputLimits, ReadOptions, read_bytes, read_trace};
 
     #[test]
     fn a_saved_file_is_whole_and_alone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for name in ["plain.csv", "small.csv.zst"] {
+        for name in ["plain.csv", "small.csv.zst", "small.csv.gz"] {
             let path = folder.path().join(name);
             save(&path, b"first").expect("writable");
             save(&path, b"id,lower,upper,size\na,0,1,2\n").expect("replaced");
@@ -66,6 +78,23 @@ mod tests {
             assert_eq!(bytes.starts_with(b"id,"), name == "plain.csv");
             assert_eq!(read_trace(name, &bytes, &ReadOptions::default()).expect("valid").instance.len(), 1);
         }
-        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 3);
+    }
+
+    #[test]
+    fn a_plan_and_a_graph_are_compressed_as_their_names_say() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let rows = b"id,offset\na,0\n".repeat(1000);
+        for (name, mark) in
+            [("p.csv.zst", [0x28, 0xB5, 0x2F]), ("g.jsonl.gz", [0x1F, 0x8B, 8]), (".gz", [0x1F, 0x8B, 8])]
+        {
+            let path = folder.path().join(name);
+            save(&path, &rows).expect("writable");
+            let bytes = fs::read(&path).expect("there");
+            assert!(bytes.starts_with(&mark) && bytes.len() < rows.len() / 10, "{name}");
+            assert_eq!(read_bytes(name, &*bytes, InputLimits::default()).expect("whole"), rows);
+            save(&path, &rows).expect("replaced");
+            assert_eq!(fs::read(&path).expect("there"), bytes, "{name}");
+        }
     }
 }

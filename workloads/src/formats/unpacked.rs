@@ -17,7 +17,7 @@ const START: usize = 64 << 10;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
+pub(super) enum Packing {
     Zstd,
     Gzip,
 }
@@ -35,6 +35,11 @@ impl Packing {
             // The third byte is the method: there is one.
             Self::Gzip => matches!(start, [0x1F, 0x8B, 8, ..]),
         })
+    }
+
+    /// How a file of this name has to be compressed.
+    pub(super) fn promised(file: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|packing| file.ends_with(packing.ending()))
     }
 
     /// The ending of a name that promises it.
@@ -84,8 +89,7 @@ impl<'r> Unpacked<'r> {
         let mut start = Vec::with_capacity(Packing::MARK);
         input.by_ref().take(Packing::MARK as u64).read_to_end(&mut start).map_err(bad)?;
         let packing = Packing::of(&start);
-        let promised = Packing::ALL.into_iter().find(|packing| file.ends_with(packing.ending()));
-        if let (None, Some(promised)) = (packing, promised) {
+        if let (None, Some(promised)) = (packing, Packing::promised(file)) {
             return Err(FormatError::at_byte(file, 0, format!("not a {promised} file, or cut short")));
         }
         let whole = Cursor::new(start).chain(input);

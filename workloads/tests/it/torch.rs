@@ -417,6 +417,30 @@ fn a_history_is_the_same_whether_it_is_read_while_it_comes_or_later() {
 }
 
 #[test]
+fn frames_that_share_a_long_name_have_no_line_each() {
+    // A frame has 40 bytes in the file, and a line of 600.
+    let name = "\u{1F980}".repeat(200);
+    let mut bytes = b"\x80\x04}(\x8c\x01nX".to_vec();
+    bytes.extend(u32::try_from(name.len()).expect("short").to_le_bytes());
+    bytes.extend(name.as_bytes());
+    bytes.extend(b"\x94\x8c\x0ddevice_traces](](");
+    for number in 1..=30_000_i32 {
+        bytes.extend(b"}(\x8c\x06action\x8c\x05alloc\x8c\x04addrJ");
+        bytes.extend((512 * number).to_le_bytes());
+        bytes.extend(b"\x8c\x04sizeK\x07\x8c\x06frames]}(\x8c\x04nameh\x00\x8c\x04lineJ");
+        bytes.extend(number.to_le_bytes());
+        bytes.extend(b"uau");
+    }
+    bytes.extend(b"eeu.");
+    let imported = read(&bytes).expect("valid");
+    let told = told(&imported);
+    assert!(told[0].contains("frames of call stacks: the lines of the others take 16 MiB"), "{told:?}");
+    let frames = only_part(imported).framework.expect("PyTorch").frames;
+    let lines: usize = frames.iter().map(String::len).sum();
+    assert!(lines <= 16 << 20 && lines > 15 << 20 && frames.len() < 30_000, "{lines}");
+}
+
+#[test]
 fn bad_profiles_are_refused_with_their_line() {
     let reader = import::reader("torch-profiler");
     let wrong = |text: &str, place: &str, reason: &str| {

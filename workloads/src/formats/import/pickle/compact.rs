@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::heap::{Dict, Heap, Kind, Span, Value, hash};
+use super::heap::{Dict, Heap, Kind, Span, Value, hash, map_room};
 use super::memo::Memo;
 
 /// Young entries of the slab that make a compaction worthwhile. There are few in debug builds, so that the small files of
@@ -38,6 +38,11 @@ struct Lengths {
 impl Survey {
     pub(super) const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Bytes of what is known.
+    pub(super) fn room(&self) -> usize {
+        map_room(&self.known)
     }
 
     /// Notes that a list or a dict gets values, and may move.

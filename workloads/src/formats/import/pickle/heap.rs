@@ -136,7 +136,12 @@ pub(in super::super) struct Heap {
     pub(super) dicts: Vec<Dict>,
     shapes: Vec<Shape>,
     next_shape: FxHashMap<(u32, Value), u32>,
-    text: Vec<u8>,
+    text: String,
+    /// Bytes of the text that is being read.
+    incoming: Vec<u8>,
+    /// Bytes that were looked through for UTF-8.
+    #[cfg(test)]
+    pub(super) looked_through: usize,
     /// Where each text ends.
     ends: Vec<usize>,
     /// The first text of each hash.
@@ -157,7 +162,10 @@ impl Heap {
             dicts: Vec::new(),
             shapes: vec![empty],
             next_shape: FxHashMap::default(),
-            text: Vec::new(),
+            text: String::new(),
+            incoming: Vec::new(),
+            #[cfg(test)]
+            looked_through: 0,
             ends: Vec::new(),
             known: FxHashMap::default(),
             wide: Vec::new(),
@@ -191,22 +199,33 @@ impl Heap {
 
     /// The buffer that takes the bytes of a text before [`Self::text_of`].
     pub(super) fn text_buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.text
+        &mut self.incoming
     }
 
     /// The text of what was put into the buffer.
     pub(super) fn text_of(&mut self) -> Result<Value, String> {
-        let start = self.ends.last().copied().unwrap_or(0);
-        let new = &self.text[start..];
-        std::str::from_utf8(new)
+        let incoming = std::mem::take(&mut self.incoming);
+        #[cfg(test)]
+        {
+            self.looked_through += incoming.len();
+        }
+        let new = std::str::from_utf8(&incoming)
             .map_err(|error| format!("byte {} of the text is not UTF-8", error.valid_up_to()))?;
+        let value = self.intern(new)?;
+        // The room of a long text is not kept for the short ones that follow.
+        if incoming.len() <= SHORT {
+            self.incoming = incoming;
+            self.incoming.clear();
+        }
+        Ok(value)
+    }
+
+    /// The value of a text: a known one if it is short and was read before, or a new one.
+    fn intern(&mut self, new: &str) -> Result<Value, &'static str> {
         if new.len() <= SHORT {
-            let hash = hash(new);
+            let hash = hash(new.as_bytes());
             match self.known.get(&hash) {
-                Some(&at) if self.text_at(at as usize) == new => {
-                    self.text.truncate(start);
-                    return Ok(Value::at(Kind::Text, at as usize)?);
-                }
+                Some(&at) if self.text_at(at as usize) == new => return Value::at(Kind::Text, at as usize),
                 Some(_) => {}
                 None => {
                     // Past 2^32 texts they are no longer compared.
@@ -216,11 +235,12 @@ impl Heap {
                 }
             }
         }
+        self.text.push_str(new);
         self.ends.push(self.text.len());
-        Ok(Value::at(Kind::Text, self.ends.len() - 1)?)
+        Value::at(Kind::Text, self.ends.len() - 1)
     }
 
-    fn text_at(&self, index: usize) -> &[u8] {
+    fn text_at(&self, index: usize) -> &str {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[index]]
     }
@@ -329,10 +349,9 @@ impl Heap {
         })
     }
 
-    /// A text.
+    /// A text, which costs the same however long it is.
     pub(in super::super) fn text(&self, value: Value) -> Option<&str> {
-        let bytes = (value.kind() == Kind::Text).then(|| self.text_at(value.index()))?;
-        Some(std::str::from_utf8(bytes).expect("checked when it was read"))
+        (value.kind() == Kind::Text).then(|| self.text_at(value.index()))
     }
 
     /// A whole number; True and False are 1 and 0 in Python.
@@ -374,15 +393,19 @@ impl Heap {
     }
 
     /// Bytes of its values, without the room that its vectors have to spare.
-    #[cfg(test)]
     pub(in super::super) fn room(&self) -> usize {
         size_of_val(&*self.slab)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.dicts)
-            + size_of_val(&*self.wide)
-            + size_of_val(&*self.floats)
+            + size_of_val(&*self.shapes)
+            + map_room(&self.next_shape)
             + self.text.len()
             + size_of_val(&*self.ends)
+            + map_room(&self.known)
+            + size_of_val(&*self.wide)
+            + size_of_val(&*self.huge)
+            + size_of_val(&*self.floats)
+            + self.survey.room()
     }
 
     /// Takes a dict out: later references to it find nothing.
@@ -429,17 +452,21 @@ impl Heap {
     /// The text value that texts equal to this short one are, those before and those to come.
     pub(super) fn name(&mut self, text: &str) -> Value {
         self.find_text(text).unwrap_or_else(|| {
-            self.text.extend(text.as_bytes());
             // A heap that is full has no text that is equal to it.
-            self.text_of().unwrap_or(Value::NONE)
+            self.intern(text).unwrap_or(Value::NONE)
         })
     }
 
     /// The text value that is equal to this one, if any value is.
     pub(super) fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
-        Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text.as_bytes())
+        Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text)
     }
+}
+
+/// Bytes of the entries of a map, each with the byte that says whether it is there.
+pub(super) fn map_room<K, V>(map: &FxHashMap<K, V>) -> usize {
+    map.len() * (size_of::<(K, V)>() + 1)
 }
 
 pub(super) fn hash(of: &(impl Hash + ?Sized)) -> u64 {

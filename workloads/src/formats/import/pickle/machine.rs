@@ -7,12 +7,21 @@ use super::bytes::Bytes;
 use super::heap::{Heap, Value};
 use super::memo::Memo;
 use super::opcode;
-use crate::formats::FormatError;
+use crate::formats::{FormatError, InputLimits};
 
 /// The highest protocol. Protocol 5 adds opcodes for bytes outside the stream, which are refused like any other.
 const HIGHEST: u8 = 5;
 /// More bytes than any input has: a length beyond is a lie that needs no reading.
 const LONGEST: u64 = 1 << 62;
+/// What was read may take `TIMES` its bytes in memory, and [`SMALL`] more. A recording that is held as a whole takes less than
+/// twice its bytes.
+const TIMES: u64 = 4;
+/// Bytes that every pickle may take.
+const SMALL: u64 = 64 << 20;
+/// Bytes of the pickle after which the room is looked at again.
+const OFTEN: u64 = 4 << 10;
+/// Marks that may be open at once: a recording has fewer than ten.
+const DEEPEST: usize = 1000;
 
 /// Takes the entries of lists while they are read. The lists lie in the list that the pickle's dict has for a key.
 pub(in super::super) trait Watch {
@@ -35,17 +44,10 @@ pub(in super::super) trait Watch {
 pub(in super::super) fn load(
     file: &str,
     input: impl Read,
+    limits: InputLimits,
     watch: &mut impl Watch,
 ) -> Result<(Heap, Value), FormatError> {
-    let mut machine = Machine {
-        bytes: Bytes::new(input),
-        heap: Heap::new(),
-        stack: Vec::new(),
-        marks: Vec::new(),
-        memo: Memo::default(),
-        watch,
-        watched: Vec::new(),
-    };
+    let mut machine = Machine::new(input, limits, watch);
     let mut at = 0;
     let root = loop {
         match machine.step(&mut at) {
@@ -99,15 +101,37 @@ struct Machine<'w, R, W> {
     /// Lengths of the stack at each mark that is open.
     marks: Vec<usize>,
     memo: Memo,
+    /// Bytes that a text may have.
+    longest_text: u64,
+    /// Bytes of the pickle at which the room is looked at.
+    next_look: u64,
     watch: &'w mut W,
     /// Lists whose entries were taken, and their numbers.
     watched: Vec<(Value, usize)>,
 }
 
-impl<R: Read, W: Watch> Machine<'_, R, W> {
+impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
+    fn new(input: R, limits: InputLimits, watch: &'w mut W) -> Self {
+        Self {
+            bytes: Bytes::new(input),
+            heap: Heap::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: Memo::default(),
+            longest_text: limits.document(),
+            next_look: OFTEN,
+            watch,
+            watched: Vec::new(),
+        }
+    }
+
     /// Performs one opcode; the value of the pickle at its last. `at` is set to the opcode's byte.
     fn step(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
         *at = self.bytes.read();
+        if *at >= self.next_look {
+            self.next_look = *at + OFTEN;
+            self.check_room(*at)?;
+        }
         let Some(opcode) = self.bytes.next()? else { return Err("the pickle ends without STOP".into()) };
         match opcode {
             0x80 => self.protocol()?,
@@ -116,6 +140,9 @@ impl<R: Read, W: Watch> Machine<'_, R, W> {
                 plausible("frame", length)?;
             }
             b'.' => return self.pop().map(Some),
+            b'(' if self.marks.len() == DEEPEST => {
+                return Err(Trouble::Wrong(format!("more than {DEEPEST} marks are open")));
+            }
             b'(' => self.marks.push(self.stack.len()),
             0x94 | b'q' | b'r' | b'h' | b'j' => self.remember(opcode)?,
             b'N' => self.stack.push(Value::NONE),
@@ -136,6 +163,19 @@ impl<R: Read, W: Watch> Machine<'_, R, W> {
             _ => return Err(Trouble::Wrong(opcode::refusal(opcode))),
         }
         Ok(None)
+    }
+
+    /// Refuses a pickle whose first `read` bytes take too much memory.
+    fn check_room(&self, read: u64) -> Result<(), Trouble> {
+        if self.room() as u64 > read.saturating_mul(TIMES).saturating_add(SMALL) {
+            return Err("its values take far more memory than the pickle is long: it is no honest one".into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of everything that was read.
+    fn room(&self) -> usize {
+        self.heap.room() + size_of_val(&*self.stack) + self.memo.room()
     }
 
     fn protocol(&mut self) -> Result<(), Trouble> {
@@ -224,7 +264,12 @@ impl<R: Read, W: Watch> Machine<'_, R, W> {
             b'X' => u64::from(u32::from_le_bytes(self.argument(opcode)?)),
             _ => u64::from_le_bytes(self.argument(opcode)?),
         };
-        plausible("text", length)?;
+        if length > self.longest_text {
+            let most = self.longest_text;
+            let reason =
+                format!("a text of {length} bytes: there are at most {most} (--input-limit raises it)");
+            return Err(Trouble::Wrong(reason));
+        }
         if self.bytes.copy(length, self.heap.text_buffer())? < length {
             return Err(cut_short(opcode));
         }
@@ -371,7 +416,7 @@ mod tests {
     }
 
     fn load(file: &str, input: &[u8]) -> Result<(Heap, Value), FormatError> {
-        super::load(file, input, &mut Numbers("", Vec::new()))
+        super::load(file, input, InputLimits::default(), &mut Numbers("", Vec::new()))
     }
 
     fn error(bytes: &[u8]) -> String {
@@ -397,6 +442,20 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_is_looked_through_once() {
+        // {"k...k": [[None, None, ...]]}, entry by entry: is this list watched?
+        let (length, count) = (100_000_u32, 1000);
+        let mut bytes = b"}X".to_vec();
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(b"k".repeat(100_000));
+        bytes.extend(b"]]");
+        bytes.extend(b"Na".repeat(count));
+        bytes.extend(b"as.");
+        let (heap, _) = load("p", &bytes[..]).expect("a pickle");
+        assert_eq!(heap.looked_through, 100_000);
+    }
+
+    #[test]
     fn a_shared_value_is_one() {
         // [a, a] with a = [], which gets an entry after it was shared.
         let (heap, root) = load("p", &b"\x80\x02](]q\x01h\x01K\x07ae."[..]).expect("a pickle");
@@ -414,7 +473,7 @@ mod tests {
 
     fn watched(bytes: &[u8]) -> Result<Vec<(usize, i128)>, String> {
         let mut watch = Numbers("k", Vec::new());
-        super::load("p", bytes, &mut watch).map_err(|error| error.to_string())?;
+        super::load("p", bytes, InputLimits::default(), &mut watch).map_err(|error| error.to_string())?;
         Ok(watch.1)
     }
 
@@ -486,8 +545,9 @@ mod tests {
             (b"}(Nu.", "p: byte 3: a key has no value"),
             (b"}]Ns.", "p: byte 3: a list or a dict is a key"),
             (b"\x8d\0\0\0\0\0\0\0\x80", "p: byte 0: a text of 9223372036854775808 bytes"),
-            (b"\x8d\xff\xff\xff\xff\xff\xff\xff\x00..", "p: byte 0: the pickle ends inside of BINUNICODE8"),
-            (b"X\xff\xff\xff\xff..", "p: byte 0: the pickle ends inside of BINUNICODE"),
+            (b"\x8d\xff\xff\xff\x03\0\0\0\0..", "p: byte 0: the pickle ends inside of BINUNICODE8"),
+            (b"X\x01\0\0\x04..", "p: byte 0: a text of 67108865 bytes: there are at most 67108864"),
+            (b"X\0\0\0\x04..", "p: byte 0: the pickle ends inside of BINUNICODE"),
             (b"\x95\0\0\0\0\0\0\0\x80N.", "p: byte 0: a frame of 9223372036854775808 bytes"),
             (b"\x8b\0\0\0\x80N.", "p: byte 0: an integer of -2147483648 bytes"),
             (b"\x8a\x11", "p: byte 0: an integer of 17 bytes"),
@@ -497,6 +557,42 @@ mod tests {
         ] {
             let error = error(bytes);
             assert!(error.starts_with(reason), "{bytes:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn few_bytes_take_no_more_memory_than_they_may() {
+        for opcode in [b']', b'}', b')'] {
+            let bytes = vec![opcode; 8 << 20];
+            let (limits, mut watch) = (InputLimits::default(), Numbers("", Vec::new()));
+            let mut machine = Machine::new(&bytes[..], limits, &mut watch);
+            let mut at = 0;
+            let trouble = loop {
+                if let Err(trouble) = machine.step(&mut at) {
+                    break trouble;
+                }
+            };
+            assert!(
+                matches!(trouble, Trouble::Wrong(reason) if reason.contains("far more memory than the pickle is long"))
+            );
+            // A value takes 16 bytes at least, and 4 of them may be taken for a byte of the pickle.
+            assert!(at <= SMALL / 12 + OFTEN, "{at}");
+            assert!(machine.room() as u64 <= SMALL + TIMES * at + 64 * OFTEN, "{}", machine.room());
+        }
+        let error = error(&b"(".repeat(2000));
+        assert_eq!(error, "p: byte 1000: more than 1000 marks are open");
+    }
+
+    #[test]
+    fn a_recording_that_is_held_as_a_whole_takes_half_of_what_it_may() {
+        for file in ["resnet50_b64_3it_early.pickle.zst", "resnet50_b64_3it_late.pickle.zst"] {
+            let bytes = crate::recorded::data_file(&format!("samples/{file}")).expect("it is embedded");
+            let mut watch = Numbers("", Vec::new());
+            let mut machine = Machine::new(&bytes[..], InputLimits::default(), &mut watch);
+            while machine.step(&mut 0).is_ok_and(|root| root.is_none()) {}
+            let (read, room) = (machine.bytes.read(), machine.room() as u64);
+            assert_eq!(read, bytes.len() as u64, "{file}");
+            assert!(2 * room <= TIMES * read, "{file}: {room} bytes for {read}");
         }
     }
 

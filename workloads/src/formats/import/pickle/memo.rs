@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::heap::Value;
+use super::heap::{Value, map_room};
 
 /// Values that may be asked for again. Picklers number them 0, 1, 2, ...; other numbers are kept apart, so that a large
 /// one costs no more than a small one.
@@ -17,6 +17,11 @@ pub(super) struct Memo {
 impl Memo {
     pub(super) fn count(&self) -> u64 {
         (self.dense.len() + self.sparse.len()) as u64
+    }
+
+    /// Bytes of its entries.
+    pub(super) fn room(&self) -> usize {
+        size_of_val(&*self.dense) + map_room(&self.sparse)
     }
 
     pub(super) fn get(&self, index: u64) -> Option<Value> {

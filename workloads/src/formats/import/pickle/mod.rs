@@ -5,7 +5,8 @@
 //! other by name. Values lie in one [`Heap`] and refer to each other by number, so that nothing recurses, not even to
 //! give the memory back, and a circle is only a list that has its own number.
 //!
-//! A stream is read once. Memory grows with what was read, never with a length that the file only claims. The entries of
+//! A stream is read once. Memory grows with what was read, never with a length that the file only claims, and at most a few
+//! times as much. The entries of
 //! long lists can be [watched](Watch): the watcher takes them as they come, and the heap does not keep them.
 //!
 //! # References

@@ -214,6 +214,7 @@ impl<'f> DeviceReader<'f> {
         if self.unknown > 0 {
             dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
         }
+        dropped.extend(self.stacks.left_out());
         let (mut failures, mut counted) = (self.failures, self.counted);
         let mut name = format!("cuda:{}", self.device);
         if let Some(stream) = stream_of(options.part.as_deref(), &name) {

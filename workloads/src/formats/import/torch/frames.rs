@@ -2,12 +2,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::Stack;
 use super::super::pickle::{Fields, Heap, Value};
+use super::super::{Dropped, Stack};
 
 /// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
 const DEEPEST: usize = 64;
 const LONGEST: usize = 160;
+/// Bytes of a path that are looked at: its last. Linux opens none that is longer.
+const PATH: usize = 4096;
+/// Bytes of the lines of a device's frames: two hundred thousand lines of 80 letters. A frame of 20 bytes may have a line of
+/// hundreds.
+const MOST_LINES: usize = 16 << 20;
 
 /// Reads the stacks of a snapshot, each once.
 pub(super) struct Stacks {
@@ -19,6 +24,9 @@ pub(super) struct Stacks {
     /// Of the heap in which they are known by these values.
     generation: u64,
     by_text: FxHashMap<String, u32>,
+    /// Bytes of these lines, and frames that were left out since they are too many.
+    lines: usize,
+    left_out: u64,
     by_frames: FxHashMap<Stack, u32>,
     found: NamedStacks,
 }
@@ -59,6 +67,8 @@ impl Stacks {
             known_frames: FxHashMap::default(),
             generation: heap.generation(),
             by_text: FxHashMap::default(),
+            lines: 0,
+            left_out: 0,
             by_frames: FxHashMap::default(),
             found: NamedStacks::default(),
         }
@@ -87,6 +97,12 @@ impl Stacks {
         number
     }
 
+    /// Frames that are in no stack, if there are any.
+    pub(super) fn left_out(&self) -> Option<Dropped> {
+        let why = "the lines of the others take 16 MiB";
+        (self.left_out > 0).then(|| Dropped::new(self.left_out, "frames of call stacks", why))
+    }
+
     pub(super) fn finish(self) -> NamedStacks {
         self.found
     }
@@ -98,12 +114,19 @@ impl Stacks {
         let [name, file, line] = self.fields.of(heap, value)?.values;
         let text = |value: Option<Value>| value.and_then(|value| heap.text(value)).unwrap_or("");
         let line = line.and_then(|line| heap.whole(line)).unwrap_or(0);
-        let (name, file) = (text(name), text(file));
+        let (name, file) = (head(text(name)), tail(text(file)));
         let short = short(file);
         let shown = match line {
             0 => clip(&format!("{short} {name}")),
             line => clip(&format!("{short}:{line} {name}")),
         };
+        if !self.by_text.contains_key(&shown) {
+            if self.lines + shown.len() > MOST_LINES {
+                self.left_out += 1;
+                return None;
+            }
+            self.lines += shown.len();
+        }
         let found = &mut self.found;
         let frame = *self.by_text.entry(shown).or_insert_with_key(|shown| {
             found.frames.push(shown.clone());
@@ -124,6 +147,16 @@ fn number(index: usize) -> u32 {
 fn is_users(file: &str, short: &str) -> bool {
     let is_python = file.ends_with(".py") || file.starts_with('<');
     is_python && !short.starts_with("torch/")
+}
+
+/// The beginning of a text, one letter more than [`clip`] shows. A million frames may share a text of any length.
+fn head(text: &str) -> &str {
+    text.char_indices().nth(LONGEST + 1).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The end of a path.
+fn tail(path: &str) -> &str {
+    &path[path.ceil_char_boundary(path.len().saturating_sub(PATH))..]
 }
 
 /// A path from where packages are installed, or its last two names.
@@ -166,6 +199,15 @@ mod tests {
         ] {
             assert_eq!((short(path), is_users(path, short(path))), (shown, users), "{path}");
         }
+    }
+
+    #[test]
+    fn a_frame_looks_at_a_part_of_long_texts() {
+        let long = "é".repeat(1 << 20);
+        assert_eq!((head(&long).len(), tail(&long).len()), (2 * LONGEST + 2, PATH));
+        assert_eq!(tail(&format!("{long}x")).len(), PATH - 1);
+        assert_eq!((head("name"), tail("a/b.py")), ("name", "a/b.py"));
+        assert_eq!(clip(head(&long)), clip(&long));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod annotations;
 mod archive;
 mod blocks;
 mod device;
+mod event;
 mod frames;
 mod lives;
 mod profiler;

@@ -2,22 +2,24 @@
 //!
 //! JSON with the events of a run. Those named `[memory]` say that bytes came to an address or went; their order is that
 //! of `Ev Idx`, since those of several threads may be anywhere in the file. The operation that made a buffer is the
-//! innermost one of the same thread that was under way. A part is a device: `cpu`, `cuda:0`. Step `k` of the trace is
-//! the `k`-th memory event of the device, from 1; step 0 is before it.
+//! innermost one of the same thread that was under way. A part is a device: `cpu`, `cuda:0`; where several processes have
+//! events, the device of one of them: `cpu/pid-7`, since each has addresses and an order of its own. Step `k` of the trace
+//! is the `k`-th memory event of the part, from 1; step 0 is before it.
 
 use std::fmt;
 
 use planlab_dsa::Bytes;
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use super::super::super::{FormatError, ReadOptions};
 use super::super::{Dropped, Framework, Imported, Input, Part, Reader};
 use super::blocks::BLOCK;
+use super::event::{RawArguments, RawEvent, Thread};
 use super::frames::clip;
 use super::lives::Lives;
-use super::{Life, sort, trace};
+use super::{Life, event, sort, trace};
 
 /// PyTorch aligns memory of the host to this many bytes.
 const CPU_ALIGNMENT: u64 = 64;
@@ -31,9 +33,22 @@ pub(in super::super) const READER: Reader = Reader {
     read,
 };
 
+/// Keys of Chrome's and PyTorch's traces that may come before the events, and push them out of what is looked at.
+const HEAD: [&[u8]; 5] =
+    [b"schemaVersion", b"deviceProperties", b"traceName", b"displayTimeUnit", b"baseTimeNanoseconds"];
+
 fn looks_like(start: &[u8]) -> bool {
     const KEY: &[u8] = b"\"traceEvents\"";
-    start.trim_ascii_start().starts_with(b"{") && start.windows(KEY.len()).any(|window| window == KEY)
+    let start = start.trim_ascii_start();
+    match start.strip_prefix(b"[") {
+        // The events alone are a trace, too.
+        Some(events) => event::keys(events.trim_ascii_start()).contains(&&b"ph"[..]),
+        None if !start.starts_with(b"{") => false,
+        None => {
+            start.windows(KEY.len()).any(|window| window == KEY)
+                || event::keys(start).iter().any(|key| HEAD.contains(key))
+        }
+    }
 }
 
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
@@ -53,8 +68,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         return Err(FormatError::new(file, 1, reason));
     }
     let mut imported = Imported::default();
-    for memory in events.by_device() {
-        let (part, dropped) = device(&file, &memory, &events.operations, options)?;
+    for (name, memory) in events.by_part() {
+        let (part, dropped) = part(&file, name, &memory, &events.operations, options)?;
         imported.parts.extend(part);
         imported.dropped.extend(dropped);
     }
@@ -62,53 +77,6 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         return Err(FormatError::new(file, 1, "there is no buffer in it"));
     }
     Ok(imported)
-}
-
-/// An event of the file: the fields that matter.
-#[derive(Deserialize)]
-struct RawEvent {
-    #[serde(default)]
-    ph: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    pid: serde_json::Value,
-    #[serde(default)]
-    tid: serde_json::Value,
-    #[serde(default)]
-    ts: f64,
-    #[serde(default)]
-    dur: f64,
-    #[serde(default)]
-    args: Option<RawArguments>,
-}
-
-impl RawEvent {
-    /// Its process and its thread: threads of several processes may have one number.
-    fn thread(&self) -> Thread {
-        (self.pid.to_string(), self.tid.to_string())
-    }
-}
-
-type Thread = (String, String);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawArguments {
-    #[serde(rename = "Addr")]
-    address: Option<serde_json::Value>,
-    #[serde(rename = "Bytes")]
-    bytes: Option<serde_json::Value>,
-    #[serde(rename = "Total Allocated")]
-    allocated: Option<serde_json::Value>,
-    #[serde(rename = "Total Reserved")]
-    reserved: Option<serde_json::Value>,
-    #[serde(rename = "Device Type")]
-    device_type: Option<serde_json::Value>,
-    #[serde(rename = "Device Id")]
-    device: Option<serde_json::Value>,
-    #[serde(rename = "Ev Idx")]
-    index: Option<serde_json::Value>,
 }
 
 /// Bytes that come to an address or go.
@@ -119,39 +87,64 @@ struct Memory {
     bytes: i64,
     allocated: Option<u64>,
     reserved: Option<u64>,
+    process: Process,
     device: (i64, i64),
     thread: Thread,
     time: f64,
 }
 
 impl Memory {
-    fn of(event: &RawEvent, arguments: RawArguments) -> Result<Self, String> {
-        let whole = |value: Option<serde_json::Value>, name: &str| match value {
-            None => Err(format!("an event `[memory]` has no `{name}`")),
-            Some(value) => {
-                value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}"))
-            }
+    fn of(event: &RawEvent) -> Result<Self, String> {
+        let RawArguments { address, bytes, allocated, reserved, device_type, device, index } =
+            &event.arguments;
+        let whole = |value: &Value, name: &str| match value {
+            Value::Null => Err(format!("an event `[memory]` has no `{name}`")),
+            value => value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}")),
         };
-        let signed = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_i64);
-        let count = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_u64);
-        let bytes = arguments.bytes.as_ref().and_then(serde_json::Value::as_i64);
         Ok(Self {
-            index: whole(arguments.index, "Ev Idx")?,
-            address: whole(arguments.address, "Addr")?,
-            bytes: bytes.ok_or("an event `[memory]` has no whole number `Bytes`")?,
-            allocated: count(arguments.allocated),
-            reserved: count(arguments.reserved),
-            device: (signed(arguments.device_type).unwrap_or(0), signed(arguments.device).unwrap_or(-1)),
+            index: whole(index, "Ev Idx")?,
+            address: whole(address, "Addr")?,
+            bytes: bytes.as_i64().ok_or("an event `[memory]` has no whole number `Bytes`")?,
+            allocated: allocated.as_u64(),
+            reserved: reserved.as_u64(),
+            process: Process::of(&event.pid),
+            device: (device_type.as_i64().unwrap_or(0), device.as_i64().unwrap_or(-1)),
             thread: event.thread(),
-            time: event.ts,
+            time: event.time().ok_or_else(|| format!("`ts` of an event `[memory]` is {}", event.ts))?,
         })
     }
 
-    fn part(&self) -> String {
+    fn device(&self) -> String {
         match self.device {
             (0, _) => "cpu".to_owned(),
             (1, device) => format!("cuda:{device}"),
             (kind, device) => format!("device-{kind}:{device}"),
+        }
+    }
+}
+
+/// Who has the memory of an event, by number or by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Process {
+    Number(u64),
+    Name(String),
+}
+
+impl Process {
+    fn of(pid: &Value) -> Self {
+        match (pid.as_u64(), pid.as_str()) {
+            (Some(number), _) => Self::Number(number),
+            (None, Some(name)) => Self::Name(clip(name)),
+            (None, None) => Self::Name(clip(&pid.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "pid-{number}"),
+            Self::Name(name) => write!(f, "pid-{name}"),
         }
     }
 }
@@ -172,35 +165,42 @@ struct Events {
 }
 
 impl Events {
-    fn take(&mut self, mut event: RawEvent) -> Result<(), String> {
-        let arguments = event.args.take();
-        match event.ph.as_str() {
-            "i" | "I" if event.name == "[memory]" => {
-                self.memory.push(Memory::of(&event, arguments.unwrap_or_default())?);
-            }
-            "X" => {
-                let (from, to) = (event.ts, event.ts + event.dur);
-                let operation = Operation { from, to, name: clip(&event.name) };
-                self.operations.entry(event.thread()).or_default().push(operation);
+    /// Takes an event in. One of memory has to make sense; others name buffers and no more, and pass by if they do not.
+    fn take(&mut self, event: &RawEvent) -> Result<(), String> {
+        match (event.ph.as_str(), event.name.as_str()) {
+            (Some("i" | "I"), Some("[memory]")) => self.memory.push(Memory::of(event)?),
+            (Some("X"), Some(name)) => {
+                if let Some((from, to)) = event.span() {
+                    let operation = Operation { from, to, name: clip(name) };
+                    self.operations.entry(event.thread()).or_default().push(operation);
+                }
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// The memory events of each device in their order; the operations by start, the outer first.
-    fn by_device(&mut self) -> Vec<Vec<Memory>> {
+    /// The memory events of each part in their order, with its name; the operations by start, the outer first.
+    fn by_part(&mut self) -> Vec<(String, Vec<Memory>)> {
         for operations in self.operations.values_mut() {
             operations.sort_by(|a, b| a.from.total_cmp(&b.from).then(b.to.total_cmp(&a.to)));
         }
         let mut memory = std::mem::take(&mut self.memory);
-        memory.sort_by_key(|event| (event.device, event.index));
-        memory.chunk_by(|a, b| a.device == b.device).map(<[_]>::to_vec).collect()
+        memory.sort_by(|a, b| (&a.process, a.device, a.index).cmp(&(&b.process, b.device, b.index)));
+        let is_one = memory.first().map(|event| &event.process) == memory.last().map(|event| &event.process);
+        let parts = memory.chunk_by(|a, b| (&a.process, a.device) == (&b.process, b.device));
+        let named = parts.map(|events| {
+            let device = events[0].device();
+            let name = if is_one { device } else { format!("{device}/{}", events[0].process) };
+            (name, events.to_vec())
+        });
+        named.collect()
     }
 }
 
-fn device(
+fn part(
     file: &str,
+    name: String,
     memory: &[Memory],
     operations: &FxHashMap<Thread, Vec<Operation>>,
     options: &ReadOptions,
@@ -231,7 +231,6 @@ fn device(
         return Ok((None, dropped));
     }
     sort(&mut lives);
-    let name = memory[0].part();
     let most = |of: fn(&Memory) -> Option<u64>| memory.iter().filter_map(of).max();
     let reserved = most(|event| event.reserved).filter(|&bytes| bytes > 0);
     let mut metadata = vec![
@@ -240,7 +239,7 @@ fn device(
         ("device", name.clone()),
     ];
     metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-    let widest = if name == "cpu" { CPU_ALIGNMENT } else { BLOCK };
+    let widest = if memory[0].device.0 == 0 { CPU_ALIGNMENT } else { BLOCK };
     let placement = lives.iter().map(|life| Some(life.address)).collect();
     let trace = trace(file, options, &metadata, (lives, widest), |op| names.get(op as usize).cloned())?;
     let framework = Framework {
@@ -299,14 +298,14 @@ fn close(open: &mut Vec<&Operation>, time: f64) {
     }
 }
 
-/// The object of the file: takes the events in one by one, and passes by the rest.
+/// The file: takes the events in one by one, and passes by the rest.
 struct Top<'e>(&'e mut Events);
 
 impl<'de> DeserializeSeed<'de> for Top<'_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_map(self)
+        json.deserialize_any(self)
     }
 }
 
@@ -314,7 +313,7 @@ impl<'de> Visitor<'de> for Top<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with the array `traceEvents`")
+        f.write_str("an object with the array `traceEvents`, or an array of events")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -326,6 +325,10 @@ impl<'de> Visitor<'de> for Top<'_> {
             }
         }
         Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<(), A::Error> {
+        Array(self.0).visit_seq(array)
     }
 }
 
@@ -348,7 +351,7 @@ impl<'de> Visitor<'de> for Array<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(event) = array.next_element::<RawEvent>()? {
-            self.0.take(event).map_err(serde::de::Error::custom)?;
+            self.0.take(&event).map_err(serde::de::Error::custom)?;
         }
         Ok(())
     }
@@ -357,24 +360,123 @@ impl<'de> Visitor<'de> for Array<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::super::import;
+    use super::super::super::testing::lives;
     use super::*;
+
+    fn memory(pid: &str, index: u32, address: u64, bytes: i64) -> String {
+        format!(
+            r#"{{"ph":"i","name":"[memory]","pid":{pid},"tid":7,"ts":5,"args":{{"Addr":{address},"Bytes":{bytes},"Ev Idx":{index}}}}}"#
+        )
+    }
+
+    fn imported(text: &str) -> Imported {
+        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
+        read.expect("valid").expect("recognised")
+    }
+
+    fn profile(events: &[String]) -> Imported {
+        imported(&format!(r#"{{"traceEvents":[{}]}}"#, events.join(",")))
+    }
 
     #[test]
     fn threads_of_two_processes_are_two() {
-        let memory = |pid: u32, index: u32| {
-            format!(
-                r#"{{"ph":"i","name":"[memory]","pid":{pid},"tid":7,"ts":5,"args":{{"Addr":{index},"Bytes":64,"Ev Idx":{index}}}}}"#
-            )
-        };
         let operation = |pid: u32, name: &str| {
             format!(r#"{{"ph":"X","name":"{name}","pid":{pid},"tid":7,"ts":{pid},"dur":9}}"#)
         };
-        let events = [memory(1, 1), memory(2, 2), operation(1, "conv"), operation(2, "relu")].join(",");
-        let text = format!(r#"{{"traceEvents":[{events}]}}"#);
-        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
-        let imported = read.expect("valid").expect("recognised");
-        let labels = &imported.parts[0].trace.labels.buffers;
-        let ops: Vec<_> = labels.iter().map(|label| label.op.as_deref()).collect();
-        assert_eq!(ops, [Some("conv"), Some("relu")]);
+        let events =
+            [memory("1", 1, 1, 64), memory("2", 2, 2, 64), operation(1, "conv"), operation(2, "relu")];
+        let parts = profile(&events).parts;
+        let op = |part: &Part| part.trace.labels.buffers[0].op.clone();
+        assert_eq!(parts.iter().filter_map(op).collect::<Vec<_>>(), ["conv", "relu"]);
+    }
+
+    #[test]
+    fn processes_have_addresses_and_an_order_of_their_own() {
+        // Each has one buffer of 64 bytes after the other at one address; their numbers are those of each.
+        let of = |pid: &str| {
+            [(1, 64), (2, -64), (3, 64), (4, -64)].map(|(index, bytes)| memory(pid, index, 4096, bytes))
+        };
+        let name = |imported: &Imported| -> Vec<String> {
+            imported.parts.iter().map(|part| part.name.clone()).collect()
+        };
+        let both = profile(&[of("11"), of("9")].concat());
+        assert_eq!(name(&both), ["cpu/pid-9", "cpu/pid-11"]);
+        assert_eq!(both.dropped.len(), 0);
+        for part in &both.parts {
+            assert_eq!(lives(&part.trace), [("1", (1, 2), 64), ("3", (3, 4), 64)]);
+        }
+        assert_eq!(name(&profile(&of("9"))), ["cpu"]);
+        assert_eq!(name(&profile(&[of("9"), of(r#""gpu""#)].concat())), ["cpu/pid-9", "cpu/pid-gpu"]);
+    }
+
+    #[test]
+    fn a_foreign_event_that_makes_no_sense_passes_by() {
+        let plain =
+            [memory("1", 1, 1, 64), r#"{"ph":"X","name":"conv","pid":1,"tid":7,"ts":1,"dur":9}"#.to_owned()];
+        let expected = format!("{:?}", profile(&plain).parts);
+        for odd in [
+            r#"{"ph":"X","name":null,"pid":1,"tid":7,"ts":2,"dur":9}"#,
+            r#"{"ph":"X","name":["relu"],"pid":1,"tid":7,"ts":2,"dur":9}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":"2","dur":9}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":2,"dur":{"ms":9}}"#,
+            r#"{"ph":"X","name":"relu","pid":1,"tid":7,"ts":2,"dur":null}"#,
+            r#"{"ph":"M","name":"process_name","args":"text"}"#,
+            r#"{"ph":"M","name":"process_name","args":[{"Addr":1}]}"#,
+            r#"{"ph":7,"name":true,"pid":{},"tid":[1,2],"ts":null,"args":null}"#,
+            r#"{"ph":"M","ph":"M","name":"a","name":"b"}"#,
+            "null",
+            "7",
+            r#""text""#,
+            "[[]]",
+        ] {
+            let found = profile(&[odd.to_owned(), plain[0].clone(), plain[1].clone()]);
+            assert_eq!(format!("{:?}", found.parts), expected, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_memory_has_to_make_sense() {
+        for (from, to, reason) in [
+            (r#""Addr":1"#, r#""Addr":"1""#, r#"`Addr` of an event `[memory]` is "1""#),
+            (r#""Bytes":64"#, r#""Bytes":6.5"#, "has no whole number `Bytes`"),
+            (r#""ts":5"#, r#""ts":"5""#, r#"`ts` of an event `[memory]` is "5""#),
+            (r#""Ev Idx":1"#, r#""Ev Idx":null"#, "has no `Ev Idx`"),
+            (r#""args":"#, r#""args":7,"other":"#, "has no `Ev Idx`"),
+        ] {
+            let text = memory("1", 1, 1, 64).replacen(from, to, 1);
+            let text = format!(r#"{{"traceEvents":[{text}]}}"#);
+            let error =
+                import("t.json", text.as_bytes(), None, &ReadOptions::default()).expect_err("refused");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_known_by_its_head_and_events_alone_are_one() {
+        let event = memory("1", 1, 1, 64);
+        let expected = format!("{:?}", profile(std::slice::from_ref(&event)).parts);
+        let long = "x".repeat(100_000);
+        for text in [
+            format!("[{event}]"),
+            format!(" [ \n {event}]"),
+            format!(r#"{{"schemaVersion":1,"pad":"{long}","traceEvents":[{event}]}}"#),
+            format!(
+                r#"{{"a":{{"b":"\"}}"}},"displayTimeUnit":"ms","pad":"{long}","traceEvents":[{event}]}}"#
+            ),
+        ] {
+            assert_eq!(format!("{:?}", imported(&text).parts), expected);
+        }
+        for other in [
+            &b"[1,{\"ph\":1}]"[..],
+            b"[{\"args\":{\"ph\":1}}]",
+            b"[\"ph\"]",
+            b"[",
+            b"{\"a\":{\"schemaVersion\":1}}",
+            b"{\"a\":\"schemaVersion\"}",
+            b"{}\n{\"schemaVersion\":1}",
+            b"{\"sche",
+        ] {
+            assert!(!looks_like(other), "{}", String::from_utf8_lossy(other));
+        }
     }
 }

@@ -33,9 +33,10 @@ const MOST_DEVICES: u64 = 128;
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
     let mut histories = Histories { file: &file, devices: Vec::new() };
+    let limits = input.limits();
     let mut stream = input.stream();
     archive::enter(&mut stream).map_err(|reason| FormatError::at_byte(&file, 0, reason))?;
-    let (mut heap, root) = pickle::load(&file, stream, &mut histories)?;
+    let (mut heap, root) = pickle::load(&file, stream, limits, &mut histories)?;
     let mut imported = Imported::default();
     let devices = devices(histories, &mut heap, root, &mut imported, options)?;
     // The labels of a long history need the room.
@@ -308,13 +309,15 @@ mod tests {
 
     use super::large::LargeSnapshot;
     use super::*;
+    use crate::formats::InputLimits;
 
     /// Bytes of a snapshot, and of the heap once it is read.
     fn room(events: u64) -> (u64, u64) {
         let mut bytes = Vec::new();
         LargeSnapshot::new(events).read_to_end(&mut bytes).expect("it cannot fail");
         let mut histories = Histories { file: "large", devices: Vec::new() };
-        let (heap, _) = pickle::load("large", &bytes[..], &mut histories).expect("valid");
+        let (heap, _) =
+            pickle::load("large", &bytes[..], InputLimits::default(), &mut histories).expect("valid");
         assert_eq!(histories.devices[0].count(), events);
         (bytes.len() as u64, heap.room() as u64)
     }
