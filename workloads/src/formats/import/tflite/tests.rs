@@ -197,25 +197,52 @@ fn subgraphs_that_run_others_again_and_again_are_refused() {
     assert!(error.reason().contains("more than the file has bytes for"), "{error}");
 }
 
-#[test]
-fn one_table_named_again_and_again_is_refused() {
-    let whole = model();
-    assert!(import("m.tflite", &whole[..], None, &ReadOptions::default()).is_ok());
-    // Every subgraph is the one there is: few bytes that would be read a million times.
-    let mut many = whole.clone();
-    let root = Table::root(&whole).expect("a model");
-    let subgraph = root.vector(2, 4).and_then(|subgraphs| subgraphs.table(0)).expect("there").at();
-    let field = root.field(2).expect("valid").expect("there");
-    let count = 100_000_u32;
-    let vector = u32::try_from(many.len()).expect("small");
+/// The file with one vector of its root in which the first table stands again and again: few bytes, read many times.
+fn again(whole: &[u8], vector: u16, count: u32) -> Vec<u8> {
+    let mut many = whole.to_vec();
+    let root = Table::root(whole).expect("a model");
+    let table = root.vector(vector, 4).and_then(|tables| tables.table(0)).expect("there").at();
+    let field = root.field(vector).expect("valid").expect("there");
+    lead(&mut many, field);
     // Offsets lead forward: the vector stands before a second copy of the model's tables.
     many.extend(count.to_le_bytes());
     let copy = many.len() + 4 * count as usize;
     for at in (many.len()..copy).step_by(4) {
-        many.extend(u32::try_from(copy + subgraph - at).expect("small").to_le_bytes());
+        many.extend(u32::try_from(copy + table - at).expect("small").to_le_bytes());
     }
-    many.extend(&whole);
-    many[field..field + 4].copy_from_slice(&(vector - u32::try_from(field).expect("small")).to_le_bytes());
-    let error = import("m.tflite", &many[..], None, &ReadOptions::default()).map(drop).expect_err("a trick");
+    many.extend(whole);
+    many
+}
+
+#[test]
+fn one_table_named_again_and_again_is_refused() {
+    let whole = model();
+    assert!(read_model(&whole).is_ok());
+    let error = read_model(&again(&whole, 2, 100_000)).map(drop).expect_err("a trick");
     assert!(error.reason().contains("more than the file has bytes for"), "{error}");
+}
+
+/// Names count as often as they are copied: those of custom operators, and those of subgraphs.
+#[test]
+fn one_long_name_named_again_and_again_is_refused() {
+    let name = || Some(Field::Text("n".repeat(100_000).leak()));
+    let some = |number: u32| Some(Field::Number(number));
+    let ints = |ints: &[i32]| Some(Field::Ints(ints.to_vec()));
+    let code = vec![some(operators::CUSTOM), name(), None, some(operators::CUSTOM)];
+    let tensors = Field::Tables(vec![vec![ints(&[4, 4])]]);
+    let subgraph = vec![Some(tensors), ints(&[0]), ints(&[0]), None, name()];
+    let root = [
+        some(3),
+        Some(Field::Tables(vec![code])),
+        Some(Field::Tables(vec![subgraph])),
+        None,
+        Some(Field::Tables(vec![vec![]])),
+    ];
+    let mut whole = b"\0\0\0\0TFL3".to_vec();
+    write(&mut whole, &root, 0);
+    for vector in [1, 2] {
+        assert!(read_model(&again(&whole, vector, 2)).is_ok());
+        let error = read_model(&again(&whole, vector, 100)).map(drop).expect_err("a trick");
+        assert!(error.reason().contains("more than the file has bytes for"), "{error}");
+    }
 }
