@@ -167,6 +167,15 @@ fn a_subgraph_that_nothing_runs_is_a_part() {
 }
 
 #[test]
+fn a_subgraph_without_a_buffer_is_left_out() {
+    let imported = read_model(&subgraphs(&[CONDITION, (&["weights"], (-1, -1), &[])])).expect("valid");
+    let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["subgraph-0"]);
+    let told = imported.dropped.last().map(ToString::to_string);
+    assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: subgraph-1#1"));
+}
+
+#[test]
 fn subgraphs_that_run_without_end_are_refused() {
     let again: [Op<'_>; 1] = [(WHILE, &[0], &[1], &[0, 0])];
     let error = read_model(&subgraphs(&[(&["x", "y"], (0, 1), &again)])).expect_err("without end");
