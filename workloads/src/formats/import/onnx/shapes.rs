@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::messages::{Graph, Node, ValueInfo};
 use super::rules::{Call, infer};
-use super::value::{MOST_DIMENSIONS, Value};
+use super::value::{MOST_DIMENSIONS, Value, few_dimensions};
 use super::{SHOWN, Wrong, known};
 
 /// What is known of the values of a graph, by name.
@@ -35,14 +35,14 @@ impl<'g> Shapes<'g> {
         let mut shapes = Self { values: FxHashMap::default(), others: BTreeSet::new() };
         shapes.initializers(graph)?;
         for input in &graph.inputs {
-            if let Some(value) = shapes.said(input, &mut dims) {
+            if let Some(value) = shapes.said(input, &mut dims)? {
                 shapes.values.entry(&input.name).or_insert(value);
             }
         }
         let missing = std::mem::take(&mut dims.missing);
         let mut said = FxHashMap::default();
         for info in graph.value_info.iter().chain(&graph.outputs) {
-            if let Some(value) = shapes.said(info, &mut dims) {
+            if let Some(value) = shapes.said(info, &mut dims)? {
                 said.insert(info.name.as_str(), value);
             }
         }
@@ -55,22 +55,25 @@ impl<'g> Shapes<'g> {
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
-            let value =
-                Value::of_tensor(tensor).map_err(|reason| format!("the initializer `{name}`: {reason}"))?;
+            let value = Value::of_tensor(tensor)
+                .map_err(|reason| format!("the initializer `{}`: {reason}", super::shown(name)))?;
             self.values.insert(name, value);
         }
         Ok(())
     }
 
     /// What the file says of a value, if it says all of it.
-    fn said(&mut self, info: &'g ValueInfo, dims: &mut Dims<'_>) -> Option<Value> {
-        let of = info.of.as_ref()?;
+    fn said(&mut self, info: &'g ValueInfo, dims: &mut Dims<'_>) -> Result<Option<Value>, String> {
+        let Some(of) = &info.of else { return Ok(None) };
         let Some(tensor) = &of.tensor else {
             self.others.insert(&info.name);
-            return None;
+            return Ok(None);
         };
+        let Some(said) = &tensor.shape else { return Ok(None) };
+        few_dimensions(said.dims.len())
+            .map_err(|reason| format!("the value `{}`: {reason}", super::shown(&info.name)))?;
         let mut shape = Vec::new();
-        for (at, dim) in tensor.shape.as_ref()?.dims.iter().enumerate() {
+        for (at, dim) in said.dims.iter().enumerate() {
             let known = dim.value.and_then(|value| u64::try_from(value).ok());
             shape.push(match known {
                 Some(value) => Some(value),
@@ -78,7 +81,7 @@ impl<'g> Shapes<'g> {
             });
         }
         let shape: Option<Vec<u64>> = shape.into_iter().collect();
-        Some(Value::new(tensor.elem_type, shape?))
+        Ok(shape.map(|shape| Value::new(tensor.elem_type, shape)))
     }
 
     /// Node by node, in the file's order.
@@ -180,4 +183,44 @@ fn list(names: &BTreeSet<String>) -> String {
     let more = names.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", quoted.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{Dim, Shape, Tensor, TensorType, Type};
+    use super::*;
+
+    fn floats(name: &str, dims: &[i64]) -> ValueInfo {
+        let dims = dims.iter().map(|&dim| Dim { value: Some(dim), param: None }).collect();
+        let tensor = TensorType { elem_type: 1, shape: Some(Shape { dims }) };
+        ValueInfo { name: name.to_owned(), of: Some(Type { tensor: Some(tensor) }) }
+    }
+
+    fn refused(graph: &Graph) -> String {
+        Shapes::of(graph, &[]).map(drop).expect_err("refused").reason
+    }
+
+    /// Wherever the file says a shape: a node that reads such a value would walk all of them.
+    #[test]
+    fn shapes_of_too_many_dimensions_are_refused() {
+        let weight = |count: usize| Tensor {
+            name: Some("w".to_owned()),
+            dims: vec![1; count],
+            data_type: Some(1),
+            ..Tensor::default()
+        };
+        let initialized =
+            |count: usize| Graph { initializers: vec![weight(count)], ..Graph::default() };
+        let input = |count: usize| Graph { inputs: vec![floats("x", &vec![1; count])], ..Graph::default() };
+        let inner =
+            |count: usize| Graph { value_info: vec![floats("v", &vec![1; count])], ..Graph::default() };
+        let most = MOST_DIMENSIONS;
+        for graph in [initialized(most), input(most), inner(most)] {
+            assert!(Shapes::of(&graph, &[]).is_ok());
+        }
+        let tells = |name: &str| format!("the {name}: it has 65 dimensions, more than 64");
+        assert_eq!(refused(&initialized(most + 1)), tells("initializer `w`"));
+        assert_eq!(refused(&input(most + 1)), tells("value `x`"));
+        assert_eq!(refused(&inner(most + 1)), tells("value `v`"));
+    }
 }

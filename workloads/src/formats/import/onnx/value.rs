@@ -45,8 +45,9 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Where a dimension is negative.
+    /// Where a dimension is negative, or there are too many.
     pub(super) fn of_tensor(tensor: &Tensor) -> Result<Self, String> {
+        few_dimensions(tensor.dims.len())?;
         let dims = tensor.dims.iter().map(|&dim| u64::try_from(dim));
         let shape = dims.collect::<Result<Vec<u64>, _>>().map_err(|_| "it has a negative dimension")?;
         let value = Self::new(tensor.data_type.unwrap_or(0), shape);
@@ -65,6 +66,14 @@ impl Value {
     /// How many dimensions it has.
     pub(super) const fn rank(&self) -> usize {
         self.shape.len()
+    }
+}
+
+/// Refuses a shape of more dimensions than any net has: each node that reads it would walk them all.
+pub(super) fn few_dimensions(count: usize) -> Result<(), String> {
+    match count {
+        ..=MOST_DIMENSIONS => Ok(()),
+        _ => Err(format!("it has {count} dimensions, more than {MOST_DIMENSIONS}")),
     }
 }
 
