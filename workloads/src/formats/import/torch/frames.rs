@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
+pub(super) use super::super::super::error::clip;
 use super::super::Stack;
 use super::super::pickle::{Fields, Heap, Value};
 
-/// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
+/// Frames of a stack that are kept: what recordings share, a hostile one shares a million times.
 const DEEPEST: usize = 64;
-const LONGEST: usize = 160;
 
 /// Reads the stacks of a snapshot, each once.
 pub(super) struct Stacks {
@@ -139,16 +139,6 @@ fn short(path: &str) -> &str {
     }
 }
 
-/// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
-pub(super) fn clip(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push_str("...");
-    }
-    shown.trim_ascii().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,11 +156,5 @@ mod tests {
         ] {
             assert_eq!((short(path), is_users(path, short(path))), (shown, users), "{path}");
         }
-    }
-
-    #[test]
-    fn texts_of_anybody_become_cells() {
-        assert_eq!(clip("a\nb\x1b[2J "), "a b [2J");
-        assert_eq!(clip(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
     }
 }
