@@ -47,7 +47,7 @@ impl<'g> Shapes<'g> {
             }
         }
         dims.check(&missing)?;
-        shapes.follow(graph, &mut said)?;
+        shapes.follow(graph, &mut said).refuse(&graph.nodes, !dims.all.is_empty())?;
         Ok(shapes)
     }
 
@@ -85,7 +85,7 @@ impl<'g> Shapes<'g> {
     }
 
     /// Node by node, in the file's order.
-    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Result<(), Wrong> {
+    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Unknown<'g> {
         let mut unknown = Unknown::default();
         for (number, node) in graph.nodes.iter().enumerate() {
             let call = Call {
@@ -112,7 +112,7 @@ impl<'g> Shapes<'g> {
                 }
             }
         }
-        unknown.refuse(&graph.nodes)
+        unknown
     }
 }
 
@@ -133,16 +133,22 @@ impl<'g> Unknown<'g> {
         }
     }
 
-    fn refuse(self, nodes: &[Node]) -> Result<(), Wrong> {
+    fn refuse(self, nodes: &[Node], is_dynamic: bool) -> Result<(), Wrong> {
         let Some((number, name, reason)) = self.first else { return Ok(()) };
         let more = match self.count - 1 {
             0 => String::new(),
             more => format!(" and {more} more values"),
         };
         let (name, op) = (super::shown(name), super::shown(&nodes[number].op_type));
+        let first = match is_dynamic {
+            true => {
+                ", after onnx.tools.update_model_dims has fixed what is dynamic (--dim is for this import alone)"
+            }
+            false => "",
+        };
         let reason = format!(
             "no shape is known of `{name}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes \
-             writes shapes into the file"
+             writes shapes into the file{first}"
         );
         Err(Wrong::at(number, reason))
     }
@@ -200,6 +206,27 @@ mod tests {
         Shapes::of(graph, &[]).map(drop).expect_err("refused").reason
     }
 
+    #[test]
+    fn advice_on_missing_shapes_says_what_comes_first() {
+        let node = Node {
+            op_type: "NonZero".to_owned(),
+            inputs: vec!["x".to_owned()],
+            outputs: vec!["y".to_owned()],
+            ..Node::default()
+        };
+        let mut graph = Graph { nodes: vec![node], inputs: vec![floats("x", &[2, 3])], ..Graph::default() };
+        let told = refused(&graph);
+        assert!(told.ends_with("infer_shapes writes shapes into the file"), "{told}");
+        let tensor = graph.inputs[0].of.as_mut().and_then(|of| of.tensor.as_mut()).expect("a tensor");
+        let dim = tensor.shape.as_mut().and_then(|shape| shape.dims.first_mut()).expect("a dimension");
+        *dim = Dim { value: None, param: Some("batch".to_owned()) };
+        let told = Shapes::of(&graph, &[("batch".to_owned(), 2)]).map(drop).expect_err("refused").reason;
+        assert!(
+            told.contains("after onnx.tools.update_model_dims has fixed what is dynamic (--dim"),
+            "{told}"
+        );
+    }
+
     /// Wherever the file says a shape: a node that reads such a value would walk all of them.
     #[test]
     fn shapes_of_too_many_dimensions_are_refused() {
@@ -209,8 +236,7 @@ mod tests {
             data_type: Some(1),
             ..Tensor::default()
         };
-        let initialized =
-            |count: usize| Graph { initializers: vec![weight(count)], ..Graph::default() };
+        let initialized = |count: usize| Graph { initializers: vec![weight(count)], ..Graph::default() };
         let input = |count: usize| Graph { inputs: vec![floats("x", &vec![1; count])], ..Graph::default() };
         let inner =
             |count: usize| Graph { value_info: vec![floats("v", &vec![1; count])], ..Graph::default() };
