@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::messages::{Graph, Node, ValueInfo};
 use super::rules::{Call, infer};
 use super::value::{MOST_DIMENSIONS, Value, few_dimensions};
-use super::{SHOWN, Wrong, known};
+use super::{SHOWN, Wrong};
 
 /// What is known of the values of a graph, by name.
 pub(super) struct Shapes<'g> {
@@ -92,7 +92,7 @@ impl<'g> Shapes<'g> {
                 node,
                 inputs: node.inputs.iter().map(|name| self.values.get(name.as_str())).collect(),
             };
-            let ints = known::ints(&call);
+            let ints = super::known::ints(&call);
             let (inferred, reason) = match infer(&call) {
                 Ok(values) => (values, None),
                 Err(reason) => (Vec::new(), Some(reason)),
@@ -100,7 +100,7 @@ impl<'g> Shapes<'g> {
             let mut inferred = inferred.into_iter().filter(|value| value.rank() <= MOST_DIMENSIONS);
             for (at, name) in node.outputs.iter().enumerate() {
                 let inferred = inferred.next().filter(|_| !name.is_empty());
-                match said.remove(name.as_str()).or(inferred) {
+                match joined(said.remove(name.as_str()), inferred) {
                     Some(value) if at == 0 && value.ints.is_none() => {
                         self.values.insert(name, value.with_ints(ints.clone()));
                     }
@@ -113,6 +113,15 @@ impl<'g> Shapes<'g> {
             }
         }
         unknown
+    }
+}
+
+/// What is known of a value: as the file says it, with the numbers that its rule knows.
+fn joined(said: Option<Value>, inferred: Option<Value>) -> Option<Value> {
+    let is_same = |said: &Value, rule: &Value| said.elem == rule.elem && said.shape == rule.shape;
+    match (said, inferred) {
+        (Some(said), Some(rule)) if is_same(&said, &rule) => Some(rule),
+        (said, inferred) => said.or(inferred),
     }
 }
 
@@ -193,7 +202,7 @@ fn list(names: &BTreeSet<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Dim, Shape, Tensor, TensorType, Type};
+    use super::super::messages::{Attribute, Dim, Shape, Tensor, TensorType, Type};
     use super::*;
 
     fn floats(name: &str, dims: &[i64]) -> ValueInfo {
@@ -204,6 +213,32 @@ mod tests {
 
     fn refused(graph: &Graph) -> String {
         Shapes::of(graph, &[]).map(drop).expect_err("refused").reason
+    }
+
+    /// Shape inference says the shape of a constant, which says the shape of what is dynamic.
+    #[test]
+    fn a_constant_whose_shape_is_said_keeps_its_numbers() {
+        let numbers = Attribute { name: "value_ints".to_owned(), ints: vec![3, -1], ..Attribute::default() };
+        let node = |op: &str, inputs: &[&str], output: &str, attributes: &[Attribute]| Node {
+            op_type: op.to_owned(),
+            inputs: inputs.iter().map(|&input| input.to_owned()).collect(),
+            outputs: vec![output.to_owned()],
+            attributes: attributes.to_vec(),
+            ..Node::default()
+        };
+        let mut said = floats("shape", &[2]);
+        said.of.as_mut().and_then(|of| of.tensor.as_mut()).expect("a tensor").elem_type = 7;
+        let graph = Graph {
+            nodes: vec![
+                node("Constant", &[], "shape", &[numbers]),
+                node("Reshape", &["x", "shape"], "y", &[]),
+            ],
+            inputs: vec![floats("x", &[2, 6])],
+            value_info: vec![said],
+            ..Graph::default()
+        };
+        let shapes = Shapes::of(&graph, &[]).expect("known");
+        assert_eq!(shapes.values["y"].shape, [3, 4]);
     }
 
     #[test]
