@@ -79,6 +79,9 @@ pub(crate) struct ImportArgs {
     /// Which ends of a live range the file includes
     #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
     pub(crate) dialect: DialectArg,
+    /// Round sizes up to multiples of N bytes and align offsets to it [default: as the framework does]
+    #[arg(long, value_name = "N", value_parser = quantity::bytes)]
+    pub(crate) align: Option<u64>,
     /// Take offsets as pins
     #[arg(long)]
     pub(crate) pins: bool,

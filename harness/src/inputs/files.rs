@@ -1,10 +1,9 @@
 //! Files as workloads of a bench: TRACE arguments, each under the key of its content.
 
-use planlab_dsa::Alignment;
 use planlab_files::TemporaryFolder;
 use planlab_workloads::{FileOptions, FileWorkload};
 
-use super::source::{Origin, Source, limits};
+use super::source::{Origin, Source, alignment, limits};
 use crate::cli::Reading;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
@@ -50,12 +49,7 @@ impl Named {
 }
 
 fn options(reading: &Reading) -> Result<FileOptions, Failure> {
-    let align = match reading.align {
-        Some(bytes) => {
-            Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?)
-        }
-        None => None,
-    };
+    let align = alignment(reading.align)?;
     let (part, dims) = (reading.parts.part.clone(), reading.parts.dims.clone());
     Ok(FileOptions { align, pins: reading.pins, part, dims })
 }

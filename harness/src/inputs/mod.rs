@@ -11,5 +11,6 @@ pub(crate) use carried::{Carried, carried};
 pub(crate) use files::Named;
 pub(crate) use hints::Hints;
 pub(crate) use source::{
-    Source, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file, set_limit,
+    Source, alignment, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file,
+    set_limit,
 };

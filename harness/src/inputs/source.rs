@@ -122,15 +122,16 @@ impl Source {
     }
 
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
-        let align = match self.align {
-            Some(bytes) => {
-                Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"))?)
-            }
-            None => None,
-        };
-        let options = ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits());
+        let options = ReadOptions::default().with_pins(self.pins).with_limits(limits());
+        let options = options.with_alignment(alignment(self.align)?);
         Ok(options.with_part(self.part.clone()).with_dims(self.dims.clone()))
     }
+}
+
+/// What `--align` says.
+pub(crate) fn alignment(bytes: Option<u64>) -> Result<Option<Alignment>, Failure> {
+    let known = |bytes| Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"));
+    bytes.map(known).transpose()
 }
 
 /// What errors call standard input.

@@ -51,6 +51,7 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     let plan = args.plan.as_deref().map(open).transpose()?;
     let options = ReadOptions::default()
         .with_dialect(dialect)
+        .with_alignment(inputs::alignment(args.align)?)
         .with_pins(args.pins)
         .with_part(args.parts.part.clone())
         .with_dims(args.parts.dims.clone());

@@ -1,5 +1,7 @@
 //! Errors in files, and their position.
 
+use super::FormatError;
+
 /// A trace cannot be exported to another tool's format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{format} has no way to say {what}")]
@@ -23,4 +25,35 @@ pub(super) fn excerpt(text: &str) -> String {
         shown.extend(letter.escape_debug());
     }
     shown
+}
+
+/// Letters of a word that is kept, or of a reason: what recordings share, a hostile one shares a million times.
+pub(super) const LONGEST: usize = 160;
+
+/// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
+pub(super) fn clip(text: &str) -> String {
+    let mut shown: String =
+        text.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push_str("...");
+    }
+    shown.trim_ascii().to_owned()
+}
+
+/// What is wrong with a JSON text. The reason repeats what was not expected, however long that is, and says the place again.
+pub(super) fn of_json(file: &str, error: &serde_json::Error) -> FormatError {
+    let text = error.to_string();
+    let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+    FormatError::new(file, (error.line() as u64).max(1), clip(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_anybody_become_cells() {
+        assert_eq!(clip("a\nb\x1b[2J "), "a b [2J");
+        assert_eq!(clip(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
+    }
 }

@@ -189,6 +189,71 @@ impl<'b> Vector<'b> {
     }
 }
 
+/// Flatbuffers for tests.
+#[cfg(test)]
+pub(super) mod testing {
+    /// A field of a flatbuffer: all are words here.
+    pub(in super::super) enum Field {
+        Number(u32),
+        Ints(Vec<i32>),
+        Text(&'static str),
+        Table(Vec<Option<Field>>),
+        Tables(Vec<Vec<Option<Field>>>),
+    }
+
+    fn word(bytes: &mut Vec<u8>, word: usize) -> usize {
+        bytes.extend(u32::try_from(word).expect("small").to_le_bytes());
+        bytes.len() - 4
+    }
+
+    /// Lets the word at a place lead to the end.
+    pub(in super::super) fn lead(bytes: &mut [u8], at: usize) {
+        let far = u32::try_from(bytes.len() - at).expect("small");
+        bytes[at..at + 4].copy_from_slice(&far.to_le_bytes());
+    }
+
+    /// Appends a table with what its fields lead to; the word at `link` leads to it.
+    pub(in super::super) fn write(bytes: &mut Vec<u8>, fields: &[Option<Field>], link: usize) {
+        let vtable = bytes.len();
+        let short = |number: usize| u16::try_from(number).expect("small").to_le_bytes();
+        bytes.extend(short(4 + 2 * fields.len()));
+        bytes.extend(short(4 + 4 * fields.len()));
+        (0..fields.len())
+            .for_each(|at| bytes.extend(short(if fields[at].is_some() { 4 + 4 * at } else { 0 })));
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        lead(bytes, link);
+        let table = bytes.len();
+        word(bytes, table - vtable);
+        for field in fields {
+            word(bytes, if let Some(Field::Number(number)) = field { *number as usize } else { 0 });
+        }
+        for (number, field) in fields.iter().enumerate() {
+            let at = table + 4 + 4 * number;
+            match field {
+                None | Some(Field::Number(_)) => {}
+                Some(Field::Table(fields)) => write(bytes, fields, at),
+                Some(Field::Ints(ints)) => {
+                    lead(bytes, at);
+                    word(bytes, ints.len());
+                    ints.iter().for_each(|int| bytes.extend(int.to_le_bytes()));
+                }
+                Some(Field::Text(text)) => {
+                    lead(bytes, at);
+                    word(bytes, text.len());
+                    bytes.extend(text.as_bytes());
+                    bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
+                }
+                Some(Field::Tables(tables)) => {
+                    lead(bytes, at);
+                    word(bytes, tables.len());
+                    let links: Vec<usize> = tables.iter().map(|_| word(bytes, 0)).collect();
+                    tables.iter().zip(links).for_each(|(table, link)| write(bytes, table, link));
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
-//! Files of compilers: the figures of XLA are those of its own texts, those of ONNX are from `scripts/count-onnx`, and
-//! public instances are read where `PLANLAB_CORPUS` says that they are.
+//! Files of compilers: the figures of XLA are those of its own texts, those of ONNX are from `scripts/count-onnx`, those of
+//! the small nets of Glow and of the small problem are counted by hand. Public instances are read where `PLANLAB_CORPUS`
+//! says that they are.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ const GGML: &str = "samples/ggml_two_layers.log.zst";
 const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
 const ASSIGNMENT: &str = "samples/jax_mlp-buffer-assignment.txt";
 const LIVE_RANGE: &str = "samples/jax_mlp-live-range.txt";
+const NETS: &str = "samples/small_nets.glow.txt";
+const PROBLEM: &str = "samples/small_problem.iopddl.json";
 const TFLITE: &str = "samples/small_cnn.tflite.zst";
 const PROGRAM: &str = "samples/small_mobilenet.pte.zst";
 const SQUEEZENET: &str = "samples/squeezenet1_0_noweights.onnx";
@@ -332,6 +335,34 @@ fn what_a_framework_reserved_is_a_counter() {
     assert_eq!((highest("reserved"), highest("load")), (Some(6_570_377_216), Some(5_762_142_352)));
 }
 
+/// Start, end and bytes of each buffer.
+fn rows(instance: &Instance) -> Vec<(u32, u32, u64)> {
+    let buffers = instance.buffers().iter();
+    buffers.map(|b| (b.live.start().get(), b.live.end().get(), b.size.get())).collect()
+}
+
+/// The figures are counted by hand: in the file stands above each line what is live after it.
+#[test]
+fn nets_of_glow_have_the_loads_that_are_counted_by_hand() {
+    let imported = import(NETS, &sample(NETS)).expect("valid");
+    let loads =
+        imported.parts.iter().map(|part| (part.name.as_str(), part.trace.instance.load().bytes.get()));
+    assert_eq!(loads.collect::<Vec<_>>(), [("chain", 320), ("branches", 2112)]);
+    let lives = [(0, 3, 1024), (1, 6, 512), (2, 5, 512), (4, 8, 64), (7, 9, 2048)];
+    assert_eq!(rows(&imported.parts[1].trace.instance), lives);
+    totals_are_those_of_plans(&imported);
+}
+
+/// Of five nodes, one is never live and one needs no bytes. At step 2, the least usages 10, 20 and 15 are live.
+#[test]
+fn a_problem_has_the_least_usages_of_its_nodes() {
+    let imported = import(PROBLEM, &sample(PROBLEM)).expect("valid");
+    let instance = &only_part(&imported).trace.instance;
+    assert_eq!(rows(instance), [(0, 3, 10), (1, 4, 20), (2, 6, 15)]);
+    assert_eq!(instance.load().bytes, Bytes::new(45));
+    assert_eq!(dropped(&imported), [(1, "buffers of no bytes", 0), (1, "buffers that are never live", 7)]);
+}
+
 /// A folder of the corpus of external instances; prints a notice if it is missing.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn corpus(folder: &str) -> Option<PathBuf> {
@@ -349,13 +380,17 @@ fn glows_nets_have_the_totals_that_glow_needs() {
     let bytes = fs::read(folder.join("MemoryAllocatorTestModels.txt")).expect("readable");
     let imported = import("glow.txt", &bytes).expect("valid");
     assert_eq!(imported.parts.len(), 79);
+    totals_are_those_of_plans(&imported);
+}
+
+/// Glow's total is that of a plan, whose efficiency is at least the ratio.
+fn totals_are_those_of_plans(imported: &Imported) {
     for part in &imported.parts {
         let total =
             part.framework.as_ref().and_then(|framework| framework.reserved_peak).expect("a total").get();
         let ratio: f64 =
             part.trace.labels.meta("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
         let load = part.trace.instance.load().bytes.get();
-        // Glow's total is that of a plan, whose efficiency is at least the ratio.
         assert!(load <= total, "{}: load {load}, total {total}", part.name);
         assert!(load as f64 >= ratio * total as f64, "{}: load {load}, total {total}", part.name);
         if ratio == 1.0 {
@@ -376,10 +411,6 @@ fn contest_problems_are_the_instances_made_of_them() {
         let Ok(csv) = fs::read(csv) else { continue };
         let expected = read_trace("expected.csv.zst", &csv, &ReadOptions::default()).expect("valid");
         let imported = import("problem.json", &fs::read(&path).expect("readable")).expect("valid");
-        let rows = |instance: &Instance| -> Vec<(u32, u32, u64)> {
-            let buffers = instance.buffers().iter();
-            buffers.map(|b| (b.live.start().get(), b.live.end().get(), b.size.get())).collect()
-        };
         assert_eq!(rows(&only_part(&imported).trace.instance), rows(&expected.instance), "{name}");
         compared += 1;
     }

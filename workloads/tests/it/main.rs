@@ -3,6 +3,7 @@
 mod bad_input;
 mod batch;
 mod compilers;
+mod export_memory;
 mod families;
 mod feature_maps;
 mod fuzz_corpus;

@@ -35,7 +35,8 @@ const fn process_of(arena: usize) -> usize {
 #[must_use]
 pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
     let clock = Clock::of(trace);
-    let mut events = vec![process(ALL, "memory")];
+    let mut events = Events::new(trace);
+    events.push(&process(ALL, "memory"));
     load(trace, &clock, &mut events);
     if let Some(plan) = plan {
         let total: u64 = heights(trace, plan).iter().map(|height| height.get()).sum();
@@ -43,20 +44,44 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     }
     reserved(trace, framework, &clock, &mut events);
     for arena in 0..trace.instance.arenas().len() {
-        events.push(process(process_of(arena), &arena_name(trace, arena)));
+        events.push(&process(process_of(arena), &arena_name(trace, arena)));
         if let Some(plan) = plan {
             ends(trace, plan, arena, &clock, &mut events);
         }
     }
     slices(trace, plan, &clock, &mut events);
-    let document = json!({
-        "traceEvents": events,
-        "displayTimeUnit": "ns",
-        "otherData": { "workload": trace.labels.meta("workload"), "made by": "planlab export perfetto" },
-    });
-    let mut bytes = serde_json::to_vec(&document).expect("names and numbers are JSON");
-    bytes.push(b'\n');
-    bytes
+    events.finish()
+}
+
+/// The document as it is written, event by event: all of them as values would take thirty times the bytes of their text.
+struct Events(Vec<u8>);
+
+impl Events {
+    const JSON: &str = "names and numbers are JSON";
+
+    fn new(trace: &Trace) -> Self {
+        let head = json!({
+            "displayTimeUnit": "ns",
+            "otherData": { "workload": trace.labels.meta("workload"), "made by": "planlab export perfetto" },
+        });
+        let mut bytes = serde_json::to_vec(&head).expect(Self::JSON);
+        // The events are the last field of the object.
+        bytes.pop();
+        bytes.extend(b",\"traceEvents\":[");
+        Self(bytes)
+    }
+
+    fn push(&mut self, event: &Value) {
+        if self.0.last() != Some(&b'[') {
+            self.0.push(b',');
+        }
+        serde_json::to_writer(&mut self.0, event).expect(Self::JSON);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.0.extend(b"]}\n");
+        self.0
+    }
 }
 
 /// Microseconds of a step.
@@ -98,23 +123,23 @@ fn counter(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
     json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
 }
 
-fn load(trace: &Trace, clock: &Clock, events: &mut Vec<Value>) {
+fn load(trace: &Trace, clock: &Clock, events: &mut Events) {
     let curve = trace.instance.load_curve();
     let points = curve.points().iter();
-    events.extend(points.map(|(step, bytes)| counter(ALL, "load", clock.at(step.get()), bytes.get())));
+    points.for_each(|(step, bytes)| events.push(&counter(ALL, "load", clock.at(step.get()), bytes.get())));
 }
 
 /// Writes a counter that has one value from the first step to the last.
-fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut Vec<Value>) {
+fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut Events) {
     let starts = trace.instance.buffers().iter().map(|buffer| buffer.live.start().get());
     if let Some(first) = starts.min() {
-        events.push(counter(ALL, name, clock.at(first), bytes));
-        events.push(counter(ALL, name, clock.at(trace.instance.horizon().get()), bytes));
+        events.push(&counter(ALL, name, clock.at(first), bytes));
+        events.push(&counter(ALL, name, clock.at(trace.instance.horizon().get()), bytes));
     }
 }
 
 /// Writes what the framework held: at each step if it says so, else at most.
-fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Vec<Value>) {
+fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Events) {
     let segments = framework.map_or(&[][..], |framework| &framework.segments);
     let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for segment in segments {
@@ -127,7 +152,7 @@ fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events:
     let mut held = 0_u64;
     for (step, (came, went)) in changes {
         held = held.saturating_add(came).saturating_sub(went);
-        events.push(counter(ALL, "reserved", clock.raw(step), held));
+        events.push(&counter(ALL, "reserved", clock.raw(step), held));
     }
     if segments.is_empty() {
         let told = framework.and_then(|framework| framework.reserved_peak).map(|bytes| bytes.get());
@@ -138,7 +163,7 @@ fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events:
 }
 
 /// Writes the highest end among the live buffers of an arena, wherever it changes.
-fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Vec<Value>) {
+fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Events) {
     let mut changes: BTreeMap<u32, Vec<(bool, u64)>> = BTreeMap::new();
     for (buffer, offset) in trace.instance.buffers().iter().zip(&plan.offsets) {
         if buffer.arena.index() == arena {
@@ -160,12 +185,12 @@ fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Ve
         }
         let highest = live.last_key_value().map_or(0, |(&end, _)| end);
         if told.replace(highest) != Some(highest) {
-            events.push(counter(process_of(arena), "highest end", clock.at(step), highest));
+            events.push(&counter(process_of(arena), "highest end", clock.at(step), highest));
         }
     }
 }
 
-fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Vec<Value>) {
+fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Events) {
     for (row, (buffer, label)) in trace.instance.buffers().iter().zip(&trace.labels.buffers).enumerate() {
         let slice = |phase: &str, step: u32| {
             let pid = process_of(buffer.arena.index());
@@ -176,8 +201,8 @@ fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Vec<Va
         };
         let mut begin = slice("b", buffer.live.start().get());
         begin["args"] = about(buffer, plan.map(|plan| plan.offsets[row].get()), label);
-        events.push(begin);
-        events.push(slice("e", buffer.live.end().get()));
+        events.push(&begin);
+        events.push(&slice("e", buffer.live.end().get()));
     }
 }
 

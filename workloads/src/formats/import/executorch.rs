@@ -10,7 +10,7 @@
 //!
 //! 1. ExecuTorch, `schema/program.fbs` and `schema/scalar_type.fbs`: the tables and their fields.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::super::flatbuffer::{Broken, Spent, TABLE, Table};
 use super::super::{FormatError, ReadOptions};
@@ -44,8 +44,11 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     for method in methods.tables() {
         let method = method.and_then(|method| Method::of(method, &mut spent)).map_err(broken)?;
         imported.dropped.extend(method.dropped());
-        for memory in method.memories() {
-            imported.parts.push(method.part(memory, &file, options, &mut imported.dropped)?);
+        let memories = method.memories().map_err(broken)?;
+        let (is_only, bytes) = (memories.len() == 1, method.bytes());
+        for (number, placed) in memories {
+            let memory = Memory { number, is_only, placed };
+            imported.parts.push(method.part(&memory, &bytes, (&file, options), &mut imported.dropped)?);
         }
     }
     match imported.parts.is_empty() {
@@ -58,6 +61,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 
 /// ExecuTorch's memory plan rounds sizes up to multiples of this, unless it is asked for others.
 const ALIGNMENT: u64 = 16;
+/// Each memory of a method is a part; a device has few.
+const MOST_MEMORIES: usize = 256;
 /// Members of the union `KernelTypes`.
 const TENSOR: u8 = 5;
 const LISTS: [u8; 2] = [10, 11];
@@ -91,8 +96,25 @@ struct Life {
     category: &'static str,
 }
 
+/// A tensor that is a buffer.
+struct Placed<'m> {
+    value: usize,
+    tensor: &'m Tensor,
+    offset: u64,
+    life: Life,
+}
+
+/// A memory of a method.
+struct Memory<'m> {
+    number: u32,
+    is_only: bool,
+    placed: Vec<Placed<'m>>,
+}
+
 /// A method, with the life of each of its values.
 struct Method {
+    /// Byte of its table.
+    at: usize,
     name: String,
     values: Vec<Value>,
     /// What each instruction is called.
@@ -112,6 +134,7 @@ impl Method {
         let values = values.collect::<Result<Vec<Value>, Broken>>()?;
         let count = values.len();
         let mut method = Self {
+            at: table.at(),
             name: table.string(0)?,
             values,
             ops: Vec::new(),
@@ -260,47 +283,56 @@ impl Method {
         })
     }
 
-    /// Tensors that are buffers: memory, offset and life.
-    fn placed(&self) -> impl Iterator<Item = (usize, &Tensor, u32, u64, Life)> {
-        self.tensors().filter(|&(number, _)| self.base[number] == number).filter_map(|(number, tensor)| {
-            let (memory, offset) = tensor.place?;
-            Some((number, tensor, memory, offset, self.lives[number]?))
-        })
+    /// Tensors that are buffers, by memory; of the memories that have bytes in them.
+    fn memories(&self) -> Result<BTreeMap<u32, Vec<Placed<'_>>>, Broken> {
+        let mut memories: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
+        for (value, tensor) in self.tensors().filter(|&(value, _)| self.base[value] == value) {
+            if let (Some((memory, offset)), Some(life)) = (tensor.place, self.lives[value]) {
+                memories.entry(memory).or_default().push(Placed { value, tensor, offset, life });
+            }
+        }
+        memories.retain(|_, placed| placed.iter().any(|placed| placed.tensor.bytes > 0));
+        match memories.len() {
+            ..=MOST_MEMORIES => Ok(memories),
+            count => {
+                let reason = format!("a method with {count} memories, more than {MOST_MEMORIES}");
+                Err(Broken::new(self.at, reason))
+            }
+        }
     }
 
-    fn memories(&self) -> BTreeSet<u32> {
-        self.placed().filter(|(_, tensor, ..)| tensor.bytes > 0).map(|(_, _, memory, ..)| memory).collect()
-    }
-
-    fn part(
-        &self,
-        memory: u32,
-        file: &str,
-        options: &ReadOptions,
-        dropped: &mut Vec<Dropped>,
-    ) -> Result<Part, FormatError> {
-        // A view may be larger than what it shows of it.
+    /// Bytes of each value: a view may be larger than what it shows of it.
+    fn bytes(&self) -> Vec<u64> {
         let mut bytes: Vec<u64> = vec![0; self.values.len()];
         for (number, tensor) in self.tensors() {
             let base = self.base[number];
             bytes[base] = bytes[base].max(tensor.bytes);
         }
+        bytes
+    }
+
+    fn part(
+        &self,
+        memory: &Memory<'_>,
+        bytes: &[u64],
+        (file, options): (&str, &ReadOptions),
+        dropped: &mut Vec<Dropped>,
+    ) -> Result<Part, FormatError> {
         let mut gather = Gather::new(file, options);
         gather.meta("framework", "ExecuTorch");
         gather.meta("clock", "instructions");
-        let offsets = self.placed().filter(|placed| placed.2 == memory).map(|placed| placed.3);
-        let to = alignment(offsets, ALIGNMENT, ALIGNMENT);
+        let to = alignment(memory.placed.iter().map(|placed| placed.offset), ALIGNMENT, ALIGNMENT);
         gather.align_as(Rule { bytes: to, rounds: true, why: "as in ExecuTorch's own plan" });
-        for (number, tensor, _, offset, life) in self.placed().filter(|placed| placed.2 == memory) {
+        for &Placed { value, tensor, offset, life } in &memory.placed {
             let name = match tensor.name.as_str() {
-                "" => number.to_string(),
-                name => format!("{number}:{name}"),
+                "" => value.to_string(),
+                name => format!("{value}:{name}"),
             };
             gather.buffer(Found {
                 name,
                 start: life.start,
                 end: life.last + 1,
-                size: bytes[number],
+                size: bytes[value],
                 category: Some(life.category),
                 op: life.op.map(|op| format!("{op}:{}", self.ops[op])),
                 place: Some(offset),
@@ -311,9 +343,9 @@ impl Method {
             "" => "method",
             name => name,
         };
-        let part =
-            if self.memories().len() > 1 { format!("{name}/memory-{memory}") } else { name.to_owned() };
-        let size = usize::try_from(memory).ok().and_then(|memory| self.sizes.get(memory)).copied();
+        let number = memory.number;
+        let part = if memory.is_only { name.to_owned() } else { format!("{name}/memory-{number}") };
+        let size = usize::try_from(number).ok().and_then(|number| self.sizes.get(number)).copied();
         gather.finish(part, framework("ExecuTorch", size), dropped)
     }
 
@@ -417,12 +449,42 @@ const fn bits(kind: u8) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::flatbuffer::testing::{Field, write};
     use super::super::import;
     use super::super::testing::lives;
     use super::*;
 
     /// Made by ExecuTorch's own `flatc` from its schema (1.5.1).
     const SMALL: &[u8] = include_bytes!("../../../../fuzz/corpus/executorch/small.pte");
+
+    /// A program whose method has a tensor of 16 floats in each of these many memories.
+    fn memories(count: u32) -> Vec<u8> {
+        let some = |number: u32| Some(Field::Number(number));
+        let value = |memory: u32| {
+            let place = Field::Table(vec![some(memory), some(0), some(0)]);
+            let sizes = Field::Ints(vec![16]);
+            let tensor = vec![some(6), None, Some(sizes), None, None, None, Some(place)];
+            vec![some(u32::from(TENSOR)), Some(Field::Table(tensor))]
+        };
+        let inputs = Field::Ints((0..i32::try_from(count).expect("small")).collect());
+        let values = Field::Tables((0..count).map(value).collect());
+        let method = vec![Some(Field::Text("f")), None, Some(values), Some(inputs)];
+        let mut bytes = b"\0\0\0\0ET12".to_vec();
+        write(&mut bytes, &[None, Some(Field::Tables(vec![method]))], 0);
+        bytes
+    }
+
+    #[test]
+    fn a_method_of_many_memories_is_refused() {
+        let most = u32::try_from(MOST_MEMORIES).expect("small");
+        let read = |count| import("m.pte", &memories(count)[..], None, &ReadOptions::default());
+        let imported = read(most).expect("valid").expect("known");
+        assert_eq!(imported.parts.len(), MOST_MEMORIES);
+        assert_eq!(lives(&imported.parts[1].trace), [("1", (0, 1), 64)]);
+        let error = read(most + 1).expect_err("too many");
+        assert_eq!(error.reason(), "a method with 257 memories, more than 256");
+        assert!(error.byte() > Some(8));
+    }
 
     #[test]
     fn a_method_is_a_part_for_each_memory() {

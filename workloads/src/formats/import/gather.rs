@@ -167,11 +167,12 @@ impl<'f> Gather<'f> {
         self.draft.may_overwrite(output, &escape(&self.names[input]));
     }
 
-    /// The trace, with the framework's own placement if the file has one. Reports what it could not take in.
+    /// The trace, with the framework's own placement if the file has one. Reports what it could not take in. It may have no
+    /// buffer: such a part is left out when the file is read.
     ///
     /// # Errors
     ///
-    /// If there is no buffer, or the buffers are no valid instance.
+    /// If the buffers are no valid instance.
     pub(super) fn finish(
         mut self,
         name: impl Into<String>,
@@ -182,10 +183,7 @@ impl<'f> Gather<'f> {
             dropped.push(Dropped::new(self.without_size, "buffers of no bytes", "they need no place"));
         }
         dropped.extend(self.without_life.dropped("buffers that are never live", "they need no place"));
-        if self.draft.len() == 0 {
-            return Err(FormatError::new(self.file, 1, "there is no buffer in it that needs a place"));
-        }
-        if let Some(Rule { bytes, rounds, why }) = self.rule {
+        if let Some(Rule { bytes, rounds, why }) = self.rule.filter(|_| self.draft.len() > 0) {
             let sizes =
                 if rounds { self.align(1, bytes).map(|()| ", their sizes rounded up to them")? } else { "" };
             let why = format!("{why}; --align takes another");
@@ -285,10 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_buffer_is_refused() {
+    fn nothing_is_said_of_the_alignment_of_no_buffer() {
         let options = ReadOptions::default();
-        let gather = Gather::new("net", &options);
-        let error = gather.finish("all", Framework::default(), &mut Vec::new()).expect_err("empty");
-        assert_eq!(error.to_string(), "net:1: there is no buffer in it that needs a place");
+        let mut gather = Gather::new("net", &options);
+        gather.align_as(Rule { bytes: 64, rounds: true, why: "as in a tool" });
+        let mut dropped = Vec::new();
+        let part = gather.finish("all", Framework::default(), &mut dropped).expect("valid");
+        assert_eq!((part.trace.instance.len(), dropped), (0, vec![]));
     }
 }

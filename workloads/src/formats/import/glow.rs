@@ -205,6 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn nets_without_a_buffer_are_left_out() {
+        let imported =
+            nets("MODEL a\nALLOC 1 0\nMODEL b\nALLOC 1 4\nFREE 1\nMODEL c\n").expect("one has a buffer");
+        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["b"]);
+        let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
+        let expected =
+            ["1 buffers of no bytes: they need no place", "2 traces: no buffer in them needs a place: a, c"];
+        assert_eq!(told, expected);
+        let error = nets("MODEL a\nALLOC 1 0\nMODEL b\n").expect_err("nothing is left").to_string();
+        assert_eq!(error, "nets.txt:1: there is no buffer in it that needs a place");
+    }
+
+    #[test]
     fn what_is_never_freed_lives_to_the_end() {
         let imported = nets("ALLOC 1 4\nALLOC 2 4\nFREE 1\n").expect("valid");
         let trace = &imported.parts[0].trace;

@@ -7,6 +7,7 @@
 
 use serde::Deserialize;
 
+use super::super::error::of_json;
 use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather};
 use super::{Framework, Imported, Input, Reader};
@@ -49,8 +50,7 @@ struct Nodes {
 fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
     let text = input.text()?;
-    let File { problem } = serde_json::from_str(&text)
-        .map_err(|error| FormatError::new(&file, error.line().max(1) as u64, error.to_string()))?;
+    let File { problem } = serde_json::from_str(&text).map_err(|error| of_json(&file, &error))?;
     let Nodes { intervals, usages } = problem.nodes;
     if intervals.len() != usages.len() {
         let reason = format!("{} nodes have intervals, but {} have usages", intervals.len(), usages.len());
@@ -102,6 +102,10 @@ mod tests {
         let nodes = |nodes: &str| format!("{{\"problem\":{{\"nodes\":{{{nodes}}}}}}}");
         assert!(error("{\"problem\": {}}").starts_with("problem.json:1: missing field `nodes`"));
         assert!(error("{\"problem\":\n {\"nodes\":").starts_with("problem.json:2: EOF"));
+        // What was not expected may be as long as the file.
+        let limit = format!("{{\"problem\":{{\"usage_limit\":\"{}\"", "a".repeat(100_000));
+        assert!(error(&limit).len() < 200, "{}", error(&limit).len());
+        assert!(error(&limit).starts_with("problem.json:1: invalid type: string \"aaa"));
         assert_eq!(
             error(&nodes("\"intervals\":[[0,1]],\"usages\":[]")),
             "problem.json:1: 1 nodes have intervals, but 0 have usages"

@@ -99,6 +99,7 @@ fn run(
     options: &ReadOptions,
 ) -> Result<Imported, FormatError> {
     let imported = (reader.read)(Input::new(file, input, options.limits), options);
+    let imported = imported.and_then(|imported| imported.without_empty_parts(file));
     let imported = imported.map(|imported| Imported { has_lines: reader.has_lines, ..imported });
     // What is wrong with the whole of a file that has no lines is wrong at its first byte.
     imported.map_err(|error| match error.byte() {

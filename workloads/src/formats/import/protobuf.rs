@@ -23,6 +23,8 @@ pub(super) enum Holds {
     Text,
     /// Whole numbers, several.
     Numbers,
+    /// Numbers of four bytes, several.
+    Floats,
     /// A message.
     Message(&'static Layout),
 }
@@ -120,6 +122,7 @@ impl Scan {
                 None => 0,
                 Some(Holds::Text) => size_of::<String>() + value.len() + OVERHEAD,
                 Some(Holds::Numbers) => 8 * value.len().max(1),
+                Some(Holds::Floats) => value.len(),
                 Some(Holds::Message(inner)) => inner.size,
             };
             self.left = self.left.checked_sub(takes).ok_or_else(|| {

@@ -193,20 +193,31 @@ impl Imported {
         Self { parts: vec![part], dropped: Vec::new(), has_lines: true }
     }
 
+    /// The same without the parts that have no buffer, which are reported as dropped.
+    ///
+    /// # Errors
+    ///
+    /// If no part is left.
+    pub(super) fn without_empty_parts(mut self, file: &str) -> Result<Self, FormatError> {
+        let is_empty = |part: &mut Part| part.trace.instance.is_empty();
+        let empty: Vec<Part> = self.parts.extract_if(.., is_empty).collect();
+        if self.parts.is_empty() {
+            return Err(FormatError::new(file, 1, "there is no buffer in it that needs a place"));
+        }
+        if !empty.is_empty() {
+            let why = format!("no buffer in them needs a place: {}", names(&empty));
+            self.dropped.push(Dropped::new(empty.len() as u64, "traces", why));
+        }
+        Ok(self)
+    }
+
     /// The part that the options name, or the only one.
     ///
     /// # Errors
     ///
     /// If there is no such part, or there are several and the options name none.
     pub fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
-        let names = || {
-            const MOST: usize = 20;
-            let mut names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).take(MOST).collect();
-            if self.parts.len() > MOST {
-                names.push("...");
-            }
-            names.join(", ")
-        };
+        let names = || names(&self.parts);
         let error = |reason: String| match self.has_lines {
             true => FormatError::new(file, 1, reason),
             false => FormatError::at_byte(file, 0, reason),
@@ -233,4 +244,14 @@ impl Imported {
         trace.notices.extend(dropped);
         Ok(trace)
     }
+}
+
+/// What the first parts are called.
+fn names(parts: &[Part]) -> String {
+    const MOST: usize = 20;
+    let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).take(MOST).collect();
+    if parts.len() > MOST {
+        names.push("...");
+    }
+    names.join(", ")
 }

@@ -90,6 +90,8 @@ pub(super) struct Attribute {
     pub(super) t: Option<Box<Tensor>>,
     #[prost(message, optional, boxed, tag = "6")]
     pub(super) g: Option<Box<Graph>>,
+    #[prost(float, repeated, tag = "7")]
+    pub(super) floats: Vec<f32>,
     #[prost(int64, repeated, tag = "8")]
     pub(super) ints: Vec<i64>,
     #[prost(message, repeated, tag = "11")]
@@ -102,6 +104,8 @@ pub(super) struct Tensor {
     pub(super) dims: Vec<i64>,
     #[prost(int32, optional, tag = "2")]
     pub(super) data_type: Option<i32>,
+    #[prost(float, repeated, tag = "4")]
+    pub(super) float_data: Vec<f32>,
     #[prost(int32, repeated, tag = "5")]
     pub(super) int32_data: Vec<i32>,
     #[prost(int64, repeated, tag = "7")]
@@ -195,13 +199,20 @@ static ATTRIBUTE: Layout = Layout {
         (1, Holds::Text),
         (5, Holds::Message(&TENSOR)),
         (6, Holds::Message(&GRAPH)),
+        (7, Holds::Floats),
         (8, Holds::Numbers),
         (11, Holds::Message(&GRAPH)),
     ],
 };
 static TENSOR: Layout = Layout {
     size: size_of::<Tensor>(),
-    fields: &[(1, Holds::Numbers), (5, Holds::Numbers), (7, Holds::Numbers), (8, Holds::Text)],
+    fields: &[
+        (1, Holds::Numbers),
+        (4, Holds::Floats),
+        (5, Holds::Numbers),
+        (7, Holds::Numbers),
+        (8, Holds::Text),
+    ],
 };
 static SPARSE_TENSOR: Layout =
     Layout { size: size_of::<SparseTensor>(), fields: &[(1, Holds::Message(&TENSOR)), (3, Holds::Numbers)] };

@@ -11,11 +11,13 @@
 //! 1. ONNX, `onnx/onnx.proto`: `ModelProto`, `GraphProto`, `TensorShapeProto`.
 //! 2. ONNX, `docs/Operators.md`: the shapes of outputs.
 
+mod einsum;
 mod in_place;
 mod known;
 mod lives;
 mod messages;
 mod reshapes;
+mod resize;
 mod rules;
 mod shapes;
 #[cfg(test)]

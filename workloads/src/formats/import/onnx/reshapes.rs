@@ -26,7 +26,6 @@ pub(super) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
         "SpaceToDepth" => blocks(call, false),
         "TopK" => top(call),
         "ArgMax" | "ArgMin" => arg(call),
-        "Resize" | "Upsample" => resize(call),
         op if op.starts_with("Reduce") => reduce(call),
         op => Err(format!("the operator {op} has no rule here")),
     }
@@ -38,7 +37,7 @@ fn shape_of(call: &Call<'_>) -> Result<Value, String> {
     Ok(known.map_or_else(|| Value::new(INT64, [rank as u64]), Value::of_ints))
 }
 
-fn unsigned(int: i64) -> Result<u64, String> {
+pub(super) fn unsigned(int: i64) -> Result<u64, String> {
     u64::try_from(int).map_err(|_| format!("a dimension of {int}"))
 }
 
@@ -280,11 +279,4 @@ fn without(shape: &[u64], axes: &[usize], keep: bool) -> Vec<u64> {
         true => keep.then_some(1),
     })
     .collect()
-}
-
-fn resize(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let input = call.value(0)?;
-    let sizes = call.ints(3).filter(|sizes| sizes.len() == input.rank());
-    let sizes = sizes.ok_or("its sizes are no whole numbers that the file says")?;
-    one(input.elem, &sizes.iter().map(|&size| unsigned(size)).collect::<Result<Vec<_>, _>>()?)
 }

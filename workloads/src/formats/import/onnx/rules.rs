@@ -4,8 +4,8 @@
 //! without a rule is refused, with the advice to let ONNX's own shape inference write the shapes into the file.
 
 use super::messages::{Attribute, Node, Tensor};
-use super::value::{BOOL, FLOAT, INT64, UINT8, Value, elements};
-use super::{reshapes, windows};
+use super::value::{BOOL, FLOAT, INT32, INT64, UINT8, Value, elements};
+use super::{einsum, reshapes, resize, windows};
 
 /// A node with what is known of its inputs.
 pub(super) struct Call<'v> {
@@ -52,6 +52,10 @@ impl<'v> Call<'v> {
 
     pub(super) fn list(&self, name: &str) -> Option<&'v [i64]> {
         self.attribute(name).map(|attribute| attribute.ints.as_slice())
+    }
+
+    pub(super) fn floats(&self, name: &str) -> Option<&'v [f32]> {
+        self.attribute(name).map(|attribute| attribute.floats.as_slice())
     }
 
     pub(super) fn text(&self, name: &str) -> Option<String> {
@@ -109,17 +113,23 @@ pub(super) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
         "CastLike" => one(call.value(1)?.elem, &call.value(0)?.shape),
         "QuantizeLinear" => one(call.maybe(2).map_or(UINT8, |zero| zero.elem), &call.value(0)?.shape),
         "DequantizeLinear" => one(call.value(1)?.elem, &call.value(0)?.shape),
-        "Conv" | "ConvInteger" => windows::convolution(call),
+        "Conv" => windows::convolution(call, 1, call.value(0)?.elem),
+        "ConvInteger" => windows::convolution(call, 1, INT32),
+        "QLinearConv" => windows::convolution(call, 3, quantized(call)?),
         "ConvTranspose" => windows::transposed(call),
         "MaxPool" | "AveragePool" | "LpPool" => windows::pool(call),
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(call),
         "Gemm" => gemm(call),
-        "MatMul" => matmul(call),
+        "MatMul" => matmul(call, 1, call.value(0)?.elem),
+        "MatMulInteger" => matmul(call, 1, INT32),
+        "QLinearMatMul" => matmul(call, 3, quantized(call)?),
+        "Einsum" => einsum::infer(call),
         "Constant" => constant(call),
         "ConstantOfShape" => constant_of_shape(call),
         "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => as_first(call),
         "Range" => ranged(call),
         "LSTM" | "GRU" | "RNN" => recurrent(call),
+        "Resize" | "Upsample" => resize::infer(call),
         _ => reshapes::infer(call),
     }
 }
@@ -179,8 +189,14 @@ fn gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
     one(a.elem, &[*rows, *columns])
 }
 
-fn matmul(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let (a, b) = (call.value(0)?, call.value(1)?);
+/// The element type of the output of an operator on quantized values: that of its last zero point.
+fn quantized(call: &Call<'_>) -> Result<i32, String> {
+    Ok(call.value(7)?.elem)
+}
+
+/// A product of the first input and another one.
+fn matmul(call: &Call<'_>, other: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.value(0)?, call.value(other)?);
     if a.rank() == 0 || b.rank() == 0 {
         return Err("one of its inputs is a single number".to_owned());
     }
@@ -196,20 +212,24 @@ fn matmul(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let mut shape = joined(batch_a, batch_b)?;
     shape.extend(rows);
     shape.extend(columns);
-    one(a.elem, &shape)
+    one(elem, &shape)
 }
 
 fn constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
     if let Some(tensor) = call.tensor("value") {
         return Ok(vec![Value::of_tensor(tensor)?]);
     }
-    let [Attribute { name, i, ints, .. }] = &call.node.attributes[..] else {
+    let [Attribute { name, i, floats, ints, .. }] = &call.node.attributes[..] else {
         return Err("a constant of no value".to_owned());
     };
     match (name.as_str(), i) {
         ("value_int", Some(int)) => Ok(vec![Value::new(INT64, []).with_ints(Some(vec![*int]))]),
         ("value_ints", _) => Ok(vec![Value::of_ints(ints.clone())]),
         ("value_float", _) => one(FLOAT, &[]),
+        ("value_floats", _) => {
+            let value = Value::new(FLOAT, [floats.len() as u64]);
+            Ok(vec![value.with_floats(Some(floats.clone()))])
+        }
         _ => Err(format!("a constant given as `{name}` has no rule here")),
     }
 }

@@ -2,15 +2,18 @@
 
 use super::messages::{Attribute, Node};
 use super::rules::{Call, infer};
-use super::value::{BOOL, FLOAT, INT64, Value};
+use super::value::{BOOL, FLOAT, INT64, UINT8, Value};
+
+const INT8: i32 = 3;
 
 /// An attribute.
 enum Said {
     Int(i64),
     Ints(&'static [i64]),
+    Floats(&'static [f32]),
     Text(&'static str),
 }
-use Said::{Int, Ints, Text};
+use Said::{Floats, Int, Ints, Text};
 
 /// Operator, inputs, attributes, and the element type and shape of each output.
 type Case =
@@ -28,6 +31,10 @@ fn ints(ints: &[i64]) -> Value {
     Value::of_ints(ints.to_vec())
 }
 
+fn scales(floats: &[f32]) -> Value {
+    of(FLOAT, &[floats.len() as u64]).with_floats(Some(floats.to_vec()))
+}
+
 fn node(op: &str, inputs: &[Option<Value>], attributes: &[(&str, Said)], outputs: usize) -> Node {
     let name =
         |(at, input): (usize, &Option<Value>)| input.as_ref().map_or(String::new(), |_| at.to_string());
@@ -36,6 +43,7 @@ fn node(op: &str, inputs: &[Option<Value>], attributes: &[(&str, Said)], outputs
         match said {
             Int(int) => attribute.i = Some(*int),
             Ints(ints) => attribute.ints = ints.to_vec(),
+            Floats(floats) => attribute.floats = floats.to_vec(),
             Text(text) => attribute.s = Some(text.as_bytes().into()),
         }
         attribute
@@ -63,7 +71,7 @@ fn rules_infer_what_onnx_infers() {
 
 #[test]
 fn calls_that_make_no_sense_are_refused() {
-    let cases: [Case; 8] = [
+    let cases: [Case; 15] = [
         ("Conv", vec![Some(floats(&[1, 1, 2, 2])), Some(floats(&[1, 1, 3, 3]))], &[], &[]),
         ("Conv", vec![Some(floats(&[1])), Some(floats(&[1]))], &[], &[]),
         ("MaxPool", vec![Some(floats(&[1, 1, 2]))], &[("kernel_shape", Ints(&[0]))], &[]),
@@ -71,7 +79,14 @@ fn calls_that_make_no_sense_are_refused() {
         ("Reshape", vec![Some(floats(&[2, 3])), Some(ints(&[4, -1]))], &[], &[]),
         ("Add", vec![Some(floats(&[2])), Some(floats(&[3]))], &[], &[]),
         ("Transpose", vec![Some(floats(&[2]))], &[("perm", Ints(&[1]))], &[]),
+        ("Resize", vec![Some(floats(&[1, 2])), None, Some(floats(&[2]))], &[], &[]),
+        ("Resize", vec![Some(floats(&[1, 2])), None, Some(scales(&[2.0]))], &[], &[]),
+        ("Resize", vec![Some(floats(&[1, 2])), None, Some(scales(&[1.0, -1.0]))], &[], &[]),
+        ("Resize", vec![Some(floats(&[1, 2])), None, Some(scales(&[1.0, f32::NAN]))], &[], &[]),
         ("Einsum", vec![Some(floats(&[2]))], &[], &[]),
+        ("Einsum", vec![Some(floats(&[2]))], &[("equation", Text("...->..."))], &[]),
+        ("Einsum", vec![Some(floats(&[2, 3])), Some(floats(&[4]))], &[("equation", Text("ij,j->i"))], &[]),
+        ("Einsum", vec![Some(floats(&[2]))], &[("equation", Text("i->k"))], &[]),
     ];
     for (op, inputs, attributes, _) in cases {
         let node = node(op, &inputs, attributes, 1);
@@ -81,7 +96,7 @@ fn calls_that_make_no_sense_are_refused() {
 }
 
 #[rustfmt::skip]
-fn cases() -> [Case; 44] {
+fn cases() -> [Case; 55] {
     [
         ("Conv", vec![Some(floats(&[1, 3, 9, 8])), Some(floats(&[4, 3, 3, 3]))], &[("pads", Ints(&[1, 1, 1, 1])), ("strides", Ints(&[2, 2]))], &[(1, &[1, 4, 5, 4])]),
         ("Conv", vec![Some(floats(&[2, 4, 10, 10])), Some(floats(&[8, 1, 3, 3]))], &[("dilations", Ints(&[2, 2])), ("group", Int(4))], &[(1, &[2, 8, 6, 6])]),
@@ -122,6 +137,18 @@ fn cases() -> [Case; 44] {
         ("ReduceMean", vec![Some(floats(&[3, 9, 2])), Some(ints(&[1]))], &[("keepdims", Int(1))], &[(1, &[3, 1, 2])]),
         ("ReduceSum", vec![Some(floats(&[3, 9, 2]))], &[("keepdims", Int(0))], &[(1, &[])]),
         ("Resize", vec![Some(floats(&[1, 1, 2, 2])), None, None, Some(ints(&[1, 1, 4, 6]))], &[], &[(1, &[1, 1, 4, 6])]),
+        ("Resize", vec![Some(floats(&[1, 3, 10, 7])), None, Some(scales(&[1.0, 1.0, 0.7, 1.6]))], &[], &[(1, &[1, 3, 6, 11])]),
+        ("Resize", vec![Some(floats(&[1, 3, 10, 7])), None, Some(scales(&[2.0, 0.5]))], &[("axes", Ints(&[2, -1]))], &[(1, &[1, 3, 20, 3])]),
+        ("Resize", vec![Some(floats(&[1, 3, 10, 7])), None, None, Some(ints(&[4, 5]))], &[("axes", Ints(&[2, 3]))], &[(1, &[1, 3, 4, 5])]),
+        // Of operator sets 10 and 7.
+        ("Resize", vec![Some(floats(&[1, 3, 10, 7])), Some(scales(&[1.0, 1.0, 0.7, 1.6]))], &[], &[(1, &[1, 3, 6, 11])]),
+        ("Upsample", vec![Some(floats(&[1, 1, 2, 3]))], &[("scales", Floats(&[1.0, 1.0, 2.0, 2.5]))], &[(1, &[1, 1, 4, 7])]),
+        ("QLinearConv", vec![Some(of(UINT8, &[1, 3, 9, 8])), Some(floats(&[])), Some(of(UINT8, &[])), Some(of(INT8, &[4, 3, 3, 3])), Some(floats(&[])), Some(of(INT8, &[])), Some(floats(&[])), Some(of(INT8, &[]))], &[("strides", Ints(&[2, 2]))], &[(3, &[1, 4, 4, 3])]),
+        ("QLinearMatMul", vec![Some(of(UINT8, &[2, 3])), Some(floats(&[])), Some(of(UINT8, &[])), Some(of(INT8, &[3, 5])), Some(floats(&[])), Some(of(INT8, &[])), Some(floats(&[])), Some(of(INT8, &[]))], &[], &[(3, &[2, 5])]),
+        ("MatMulInteger", vec![Some(of(UINT8, &[2, 3])), Some(of(INT8, &[3, 5]))], &[], &[(6, &[2, 5])]),
+        ("Einsum", vec![Some(floats(&[2, 3, 4])), Some(floats(&[2, 4, 5]))], &[("equation", Text("bij, bjk -> bik"))], &[(1, &[2, 3, 5])]),
+        ("Einsum", vec![Some(floats(&[3, 4])), Some(floats(&[4, 5]))], &[("equation", Text("zj,ja"))], &[(1, &[5, 3])]),
+        ("Einsum", vec![Some(floats(&[3, 4]))], &[("equation", Text("ij->"))], &[(1, &[])]),
         ("Shape", vec![Some(floats(&[4, 5, 6]))], &[("start", Int(1))], &[(7, &[2])]),
         ("ConstantOfShape", vec![Some(ints(&[2, 3]))], &[], &[(1, &[2, 3])]),
         ("LSTM", vec![Some(floats(&[7, 2, 3])), Some(floats(&[2, 16, 3])), Some(floats(&[2, 16, 4]))], &[("hidden_size", Int(4)), ("direction", Text("bidirectional"))], &[(1, &[7, 2, 2, 4]), (1, &[2, 2, 4]), (1, &[2, 2, 4])]),

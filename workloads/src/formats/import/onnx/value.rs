@@ -14,18 +14,20 @@ pub(super) const FOLLOWED: usize = 1024;
 pub(super) const MOST_DIMENSIONS: usize = 64;
 
 /// A value with a known shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Value {
     /// `TensorProto.DataType`.
     pub(super) elem: i32,
     pub(super) shape: Vec<u64>,
     /// Its numbers, if they are whole and known.
     pub(super) ints: Option<Vec<i64>>,
+    /// Its numbers, if the file says them and they are floats: the scales of a Resize.
+    pub(super) floats: Option<Vec<f32>>,
 }
 
 impl Value {
     pub(super) fn new(elem: i32, shape: impl Into<Vec<u64>>) -> Self {
-        Self { elem, shape: shape.into(), ints: None }
+        Self { elem, shape: shape.into(), ints: None, floats: None }
     }
 
     /// A value of one dimension with these numbers.
@@ -35,24 +37,34 @@ impl Value {
 
     /// The same with numbers, if they are few, and as many as the shape says.
     pub(super) fn with_ints(mut self, ints: Option<Vec<i64>>) -> Self {
-        let fits =
-            |ints: &Vec<i64>| Some(ints.len() as u64) == elements(&self.shape) && ints.len() <= FOLLOWED;
-        self.ints = ints.filter(fits);
+        self.ints = ints.filter(|ints| self.has_room_for(ints.len()));
         self
+    }
+
+    /// The same with floats.
+    pub(super) fn with_floats(mut self, floats: Option<Vec<f32>>) -> Self {
+        self.floats = floats.filter(|floats| self.has_room_for(floats.len()));
+        self
+    }
+
+    fn has_room_for(&self, count: usize) -> bool {
+        Some(count as u64) == elements(&self.shape) && count <= FOLLOWED
     }
 
     /// What a tensor of the file is.
     ///
     /// # Errors
     ///
-    /// Where a dimension is negative.
+    /// Where a dimension is negative, or there are too many.
     pub(super) fn of_tensor(tensor: &Tensor) -> Result<Self, String> {
+        few_dimensions(tensor.dims.len())?;
         let dims = tensor.dims.iter().map(|&dim| u64::try_from(dim));
         let shape = dims.collect::<Result<Vec<u64>, _>>().map_err(|_| "it has a negative dimension")?;
         let value = Self::new(tensor.data_type.unwrap_or(0), shape);
         let few = elements(&value.shape).is_some_and(|count| count <= FOLLOWED as u64);
-        let ints = if few { ints(tensor, value.elem) } else { None };
-        Ok(value.with_ints(ints))
+        let (ints, floats) =
+            if few { (ints(tensor, value.elem), floats(tensor, value.elem)) } else { (None, None) };
+        Ok(value.with_ints(ints).with_floats(floats))
     }
 
     /// Bytes; an error where the element type has no size, or the product leaves 64 bits.
@@ -65,6 +77,14 @@ impl Value {
     /// How many dimensions it has.
     pub(super) const fn rank(&self) -> usize {
         self.shape.len()
+    }
+}
+
+/// Refuses a shape of more dimensions than any net has: each node that reads it would walk them all.
+pub(super) fn few_dimensions(count: usize) -> Result<(), String> {
+    match count {
+        ..=MOST_DIMENSIONS => Ok(()),
+        _ => Err(format!("it has {count} dimensions, more than {MOST_DIMENSIONS}")),
     }
 }
 
@@ -104,6 +124,16 @@ fn ints(tensor: &Tensor, elem: i32) -> Option<Vec<i64>> {
     }
 }
 
+/// The floats of a tensor whose data lie in the file.
+fn floats(tensor: &Tensor, elem: i32) -> Option<Vec<f32>> {
+    let raw = tensor.raw_data.as_deref().unwrap_or_default();
+    match elem {
+        FLOAT if !tensor.float_data.is_empty() => Some(tensor.float_data.clone()),
+        FLOAT => Some(raw.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +158,13 @@ mod tests {
         let cut = Tensor { dims: vec![3], ..tensor.clone() };
         assert_eq!(Value::of_tensor(&cut).expect("valid").ints, None);
         assert!(Value::of_tensor(&Tensor { dims: vec![-3], ..tensor }).is_err());
+        let raw: Vec<u8> = [1.0_f32, 2.5].iter().flat_map(|float| float.to_le_bytes()).collect();
+        let floats = Tensor { dims: vec![2], data_type: Some(FLOAT), ..Tensor::default() };
+        for tensor in [
+            Tensor { raw_data: Some(raw.into()), ..floats.clone() },
+            Tensor { float_data: vec![1.0, 2.5], ..floats },
+        ] {
+            assert_eq!(Value::of_tensor(&tensor).expect("valid").floats, Some(vec![1.0, 2.5]));
+        }
     }
 }

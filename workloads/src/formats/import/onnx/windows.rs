@@ -104,8 +104,9 @@ fn misfit() -> String {
     "the window does not fit its input".to_owned()
 }
 
-pub(super) fn convolution(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let (input, weight) = (call.value(0)?, call.value(1)?);
+/// A convolution of the first input with the weights that are another one.
+pub(super) fn convolution(call: &Call<'_>, weight: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (input, weight) = (call.value(0)?, call.value(weight)?);
     let space = spatial(call)?;
     let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
     let window = Window::of(call, kernel.to_vec())?;
@@ -113,7 +114,6 @@ pub(super) fn convolution(call: &Call<'_>) -> Result<Vec<Value>, String> {
     for (at, &extent) in space.iter().enumerate() {
         shape.push(window.slide(at, extent).ok_or_else(misfit)?);
     }
-    let elem = if call.node.op_type == "ConvInteger" { super::value::INT32 } else { input.elem };
     Ok(vec![Value::new(elem, shape)])
 }
 

@@ -63,8 +63,8 @@ impl Model {
         let root = Table::root(bytes)?;
         let subgraphs = root.vector(2, 4)?;
         let buffers = root.vector(4, 4)?;
-        let shared =
-            Shared { has_data: has_data(buffers)?, operators: operators(root)?, subgraphs: subgraphs.len() };
+        let operators = operators(root, &mut spent)?;
+        let shared = Shared { has_data: has_data(buffers)?, operators, subgraphs: subgraphs.len() };
         let mut model = Self { tensors: Vec::new(), subgraphs: Vec::new(), offline: offline(root, buffers)? };
         for subgraph in subgraphs.tables() {
             model.subgraph(subgraph?, &shared, &mut spent)?;
@@ -85,7 +85,7 @@ impl Model {
     }
 
     fn subgraph(&mut self, table: Table<'_>, shared: &Shared, spent: &mut Spent) -> Result<(), Broken> {
-        spent.take(TABLE, table.at())?;
+        spent.take(TABLE + table.vector(4, 1)?.len(), table.at())?;
         let first = self.tensors.len();
         for tensor in table.vector(0, 4)?.tables() {
             self.tensors.push(shared.tensor(tensor?, spent)?);
@@ -177,12 +177,13 @@ impl Shared {
     }
 }
 
-fn operators(root: Table<'_>) -> Result<Vec<(u32, String)>, Broken> {
+fn operators(root: Table<'_>, spent: &mut Spent) -> Result<Vec<(u32, String)>, Broken> {
     let mut operators = Vec::new();
     for code in root.vector(1, 4)?.tables() {
         let code = code?;
         // The field of a byte came first, and ends at 127.
         let number = u32::from(code.u8(0)?).max(code.u32(3)?);
+        spent.take(TABLE + code.vector(1, 1)?.len(), code.at())?;
         let custom = if number == operators::CUSTOM { code.string(1)? } else { String::new() };
         let name = if custom.is_empty() { operators::name(number) } else { custom };
         operators.push((number, name));

@@ -1,68 +1,9 @@
 use super::super::super::export::tflite_micro::tests::model;
 use super::super::super::flatbuffer::Table;
+use super::super::super::flatbuffer::testing::{Field, lead, write};
 use super::super::import;
 use super::super::testing::lives;
 use super::*;
-
-/// A field of a flatbuffer: all are words here.
-enum Field {
-    Number(u32),
-    Ints(Vec<i32>),
-    Text(&'static str),
-    Table(Vec<Option<Field>>),
-    Tables(Vec<Vec<Option<Field>>>),
-}
-
-fn word(bytes: &mut Vec<u8>, word: usize) -> usize {
-    bytes.extend(u32::try_from(word).expect("small").to_le_bytes());
-    bytes.len() - 4
-}
-
-/// Lets the word at a place lead to the end.
-fn lead(bytes: &mut [u8], at: usize) {
-    let far = u32::try_from(bytes.len() - at).expect("small");
-    bytes[at..at + 4].copy_from_slice(&far.to_le_bytes());
-}
-
-/// Appends a table with what its fields lead to; the word at `link` leads to it.
-fn write(bytes: &mut Vec<u8>, fields: &[Option<Field>], link: usize) {
-    let vtable = bytes.len();
-    let short = |number: usize| u16::try_from(number).expect("small").to_le_bytes();
-    bytes.extend(short(4 + 2 * fields.len()));
-    bytes.extend(short(4 + 4 * fields.len()));
-    (0..fields.len()).for_each(|at| bytes.extend(short(if fields[at].is_some() { 4 + 4 * at } else { 0 })));
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    lead(bytes, link);
-    let table = bytes.len();
-    word(bytes, table - vtable);
-    for field in fields {
-        word(bytes, if let Some(Field::Number(number)) = field { *number as usize } else { 0 });
-    }
-    for (number, field) in fields.iter().enumerate() {
-        let at = table + 4 + 4 * number;
-        match field {
-            None | Some(Field::Number(_)) => {}
-            Some(Field::Table(fields)) => write(bytes, fields, at),
-            Some(Field::Ints(ints)) => {
-                lead(bytes, at);
-                word(bytes, ints.len());
-                ints.iter().for_each(|int| bytes.extend(int.to_le_bytes()));
-            }
-            Some(Field::Text(text)) => {
-                lead(bytes, at);
-                word(bytes, text.len());
-                bytes.extend(text.as_bytes());
-                bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
-            }
-            Some(Field::Tables(tables)) => {
-                lead(bytes, at);
-                word(bytes, tables.len());
-                let links: Vec<usize> = tables.iter().map(|_| word(bytes, 0)).collect();
-                tables.iter().zip(links).for_each(|(table, link)| write(bytes, table, link));
-            }
-        }
-    }
-}
 
 /// Codes of operators, and which subgraphs they run.
 const ABS: u32 = 101;
@@ -167,6 +108,15 @@ fn a_subgraph_that_nothing_runs_is_a_part() {
 }
 
 #[test]
+fn a_subgraph_without_a_buffer_is_left_out() {
+    let imported = read_model(&subgraphs(&[CONDITION, (&["weights"], (-1, -1), &[])])).expect("valid");
+    let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["subgraph-0"]);
+    let told = imported.dropped.last().map(ToString::to_string);
+    assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: subgraph-1#1"));
+}
+
+#[test]
 fn subgraphs_that_run_without_end_are_refused() {
     let again: [Op<'_>; 1] = [(WHILE, &[0], &[1], &[0, 0])];
     let error = read_model(&subgraphs(&[(&["x", "y"], (0, 1), &again)])).expect_err("without end");
@@ -197,25 +147,52 @@ fn subgraphs_that_run_others_again_and_again_are_refused() {
     assert!(error.reason().contains("more than the file has bytes for"), "{error}");
 }
 
-#[test]
-fn one_table_named_again_and_again_is_refused() {
-    let whole = model();
-    assert!(import("m.tflite", &whole[..], None, &ReadOptions::default()).is_ok());
-    // Every subgraph is the one there is: few bytes that would be read a million times.
-    let mut many = whole.clone();
-    let root = Table::root(&whole).expect("a model");
-    let subgraph = root.vector(2, 4).and_then(|subgraphs| subgraphs.table(0)).expect("there").at();
-    let field = root.field(2).expect("valid").expect("there");
-    let count = 100_000_u32;
-    let vector = u32::try_from(many.len()).expect("small");
+/// The file with one vector of its root in which the first table stands again and again: few bytes, read many times.
+fn again(whole: &[u8], vector: u16, count: u32) -> Vec<u8> {
+    let mut many = whole.to_vec();
+    let root = Table::root(whole).expect("a model");
+    let table = root.vector(vector, 4).and_then(|tables| tables.table(0)).expect("there").at();
+    let field = root.field(vector).expect("valid").expect("there");
+    lead(&mut many, field);
     // Offsets lead forward: the vector stands before a second copy of the model's tables.
     many.extend(count.to_le_bytes());
     let copy = many.len() + 4 * count as usize;
     for at in (many.len()..copy).step_by(4) {
-        many.extend(u32::try_from(copy + subgraph - at).expect("small").to_le_bytes());
+        many.extend(u32::try_from(copy + table - at).expect("small").to_le_bytes());
     }
-    many.extend(&whole);
-    many[field..field + 4].copy_from_slice(&(vector - u32::try_from(field).expect("small")).to_le_bytes());
-    let error = import("m.tflite", &many[..], None, &ReadOptions::default()).map(drop).expect_err("a trick");
+    many.extend(whole);
+    many
+}
+
+#[test]
+fn one_table_named_again_and_again_is_refused() {
+    let whole = model();
+    assert!(read_model(&whole).is_ok());
+    let error = read_model(&again(&whole, 2, 100_000)).map(drop).expect_err("a trick");
     assert!(error.reason().contains("more than the file has bytes for"), "{error}");
+}
+
+/// Names count as often as they are copied: those of custom operators, and those of subgraphs.
+#[test]
+fn one_long_name_named_again_and_again_is_refused() {
+    let name = || Some(Field::Text("n".repeat(100_000).leak()));
+    let some = |number: u32| Some(Field::Number(number));
+    let ints = |ints: &[i32]| Some(Field::Ints(ints.to_vec()));
+    let code = vec![some(operators::CUSTOM), name(), None, some(operators::CUSTOM)];
+    let tensors = Field::Tables(vec![vec![ints(&[4, 4])]]);
+    let subgraph = vec![Some(tensors), ints(&[0]), ints(&[0]), None, name()];
+    let root = [
+        some(3),
+        Some(Field::Tables(vec![code])),
+        Some(Field::Tables(vec![subgraph])),
+        None,
+        Some(Field::Tables(vec![vec![]])),
+    ];
+    let mut whole = b"\0\0\0\0TFL3".to_vec();
+    write(&mut whole, &root, 0);
+    for vector in [1, 2] {
+        assert!(read_model(&again(&whole, vector, 2)).is_ok());
+        let error = read_model(&again(&whole, vector, 100)).map(drop).expect_err("a trick");
+        assert!(error.reason().contains("more than the file has bytes for"), "{error}");
+    }
 }

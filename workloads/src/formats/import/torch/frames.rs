@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
+use super::super::super::error::LONGEST;
+pub(super) use super::super::super::error::clip;
 use super::super::pickle::{Fields, Heap, Value};
 use super::super::{Dropped, Stack};
 
-/// Frames of a stack that are kept, and letters of a word: what recordings share, a hostile one shares a million times.
+/// Frames of a stack that are kept: what recordings share, a hostile one shares a million times.
 const DEEPEST: usize = 64;
-const LONGEST: usize = 160;
 /// Bytes of a path that are looked at: its last. Linux opens none that is longer.
 const PATH: usize = 4096;
 /// Bytes of the lines of a device's frames: two hundred thousand lines of 80 letters. A frame of 20 bytes may have a line of
@@ -172,16 +173,6 @@ fn short(path: &str) -> &str {
     }
 }
 
-/// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
-pub(super) fn clip(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push_str("...");
-    }
-    shown.trim_ascii().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,11 +199,5 @@ mod tests {
         assert_eq!(tail(&format!("{long}x")).len(), PATH - 1);
         assert_eq!((head("name"), tail("a/b.py")), ("name", "a/b.py"));
         assert_eq!(clip(head(&long)), clip(&long));
-    }
-
-    #[test]
-    fn texts_of_anybody_become_cells() {
-        assert_eq!(clip("a\nb\x1b[2J "), "a b [2J");
-        assert_eq!(clip(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
     }
 }

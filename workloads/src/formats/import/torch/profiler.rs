@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::super::super::error::of_json;
 use super::super::super::{FormatError, ReadOptions};
 use super::super::{Dropped, Framework, Imported, Input, Part, Reader};
 use super::blocks::BLOCK;
@@ -56,13 +57,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let mut events = Events::default();
     let mut json = serde_json::Deserializer::from_reader(input.stream());
     let read = Top(&mut events).deserialize(&mut json).and_then(|()| json.end());
-    read.map_err(|error| {
-        let text = error.to_string();
-        // The place comes first.
-        let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
-        // It repeats what it did not expect, however long that is.
-        FormatError::new(&file, (error.line() as u64).max(1), clip(reason))
-    })?;
+    read.map_err(|error| of_json(&file, &error))?;
     if events.memory.is_empty() {
         let reason = "there is no event `[memory]` in it: profile with profile_memory=True";
         return Err(FormatError::new(file, 1, reason));

@@ -364,6 +364,17 @@ mod tests {
     }
 
     #[test]
+    fn an_allocation_without_a_value_that_is_live_is_left_out() {
+        let more = "allocation 1: size 8, preallocated-temp:\n value: <5 e @0> (size=8,offset=0): s8[8]{0}\n";
+        let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    e{}:0-2\n";
+        let imported = read_text(&format!("{HEAP}{more}{lives}")).expect("one has a buffer");
+        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["heap-1"]);
+        let told = imported.dropped.last().map(ToString::to_string);
+        assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: heap-0"));
+    }
+
+    #[test]
     fn what_is_missing_or_wrong_has_its_line() {
         let error = |text: &str| read_text(text).expect_err("bad").to_string();
         assert!(
