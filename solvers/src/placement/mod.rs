@@ -9,6 +9,7 @@ mod demands;
 pub mod exact;
 pub mod flow;
 pub mod greedy;
+pub(crate) mod luby;
 mod occupancy;
 mod order;
 mod plan_cache;

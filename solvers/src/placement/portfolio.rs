@@ -5,7 +5,8 @@
 //!    buffers, the quickest planner that supports the instance gives a first plan.
 //! 3. The quick [bounds](crate::bounds).
 //! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
-//!    local (one in eight if there are few buffers); on odd threads twice as many are.
+//!    local (one in eight if there are few buffers); on odd threads twice as many are. Local search takes over lower
+//!    plans of other threads at once, on odd threads when it restarts.
 //! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
 //!    on while it joins more than half of the buffers, more seldom with each course that it has to give up. If there are
 //!    many buffers, it gets as much work as exact search, and begins.
@@ -144,7 +145,7 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
         Some(task) => Some(Minimiser::new(run, task, number)?),
         None => None,
     };
-    let mut local = Local::new(run)?;
+    let mut local = Local::new(run, number)?;
     let mut building = Building::new(run, number);
     for turn in 1_u64.. {
         over.check()?;
@@ -177,35 +178,37 @@ const TURN: u64 = 50_000;
 /// Local search that continues from the current incumbent.
 struct Local {
     search: LnsTurns,
-    /// The height to beat at its last check.
+    /// The height to beat when it last took over a plan.
     known: Option<Bytes>,
+    /// Whether it takes over lower plans of other threads at once, not only in its next course.
+    follows: bool,
+    course: u64,
 }
 
 impl Local {
     /// `None` if there is no plan to begin with.
-    fn new(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
+    fn new(run: &mut Run<'_>, number: usize) -> Result<Option<Self>, Halt> {
         let Some(start) = from_incumbent(run)? else { return Ok(None) };
         let search = LnsTurns::new(run, &start)?;
-        Ok(search.map(|search| Self { search, known: run.height_to_beat() }))
+        let (known, follows) = (run.height_to_beat(), number.is_multiple_of(2));
+        Ok(search.map(|search| Self { course: search.course(), search, known, follows }))
     }
 
     fn go_on_from(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), Halt> {
         let start = from_plan(run, plan)?;
-        self.search.adopt(run, &start)?;
-        self.known = run.height_to_beat();
-        Ok(())
+        self.search.adopt(run, &start)
     }
 
     fn turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        // Another thread has found a lower one.
-        if run.height_to_beat() < self.known
-            && let Some(start) = from_incumbent(run)?
-        {
-            self.search.adopt(run, &start)?;
+        let (height, course) = (run.height_to_beat(), self.search.course());
+        let is_lower = height < self.known && height < Some(self.search.height());
+        if is_lower && (self.follows || course > self.course) {
+            (self.known, self.course) = (height, course);
+            if let Some(start) = from_incumbent(run)? {
+                self.search.adopt(run, &start)?;
+            }
         }
-        let goes_on = self.search.turn(run, TURN)?;
-        self.known = run.height_to_beat();
-        Ok(goes_on)
+        self.search.turn(run, TURN)
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) use super::problem::Problem;
 use super::pruning::Pruning;
 use super::rank::{Preference, Random, Ranking};
 use super::search::{Cut, Search};
+use crate::placement::luby::luby;
 
 /// The result of a search at a capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,17 +128,5 @@ impl Problem {
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<Verdict, Halt> {
         Restarts::new(self, Pruning::default(), 0).decide(capacity, nodes, tick)
-    }
-}
-
-/// Luby's sequence 1 1 2 1 1 2 4 1 ...; `index` counts from 1.
-fn luby(index: u64) -> u64 {
-    let mut index = index;
-    loop {
-        let bits = u64::BITS - index.leading_zeros();
-        if index + 1 == 1 << bits {
-            return 1 << (bits - 1);
-        }
-        index = index + 1 - (1 << (bits - 1));
     }
 }

@@ -119,6 +119,11 @@ impl AnnealingSearch {
         &mut self.walk
     }
 
+    /// Begins a round as short as the first.
+    pub(crate) fn restart(&mut self) {
+        (self.at, self.round) = (0, u64::from(self.config.round));
+    }
+
     /// The heat of the next change, in granules.
     #[expect(clippy::cast_precision_loss, reason = "a temperature needs no exact counts")]
     fn heat(&mut self) -> f64 {

@@ -15,12 +15,18 @@
 //! The search takes turns with annealing (see the module `annealing`), which can escape if no window has room. Each
 //! continues from the other's plan if that is lower.
 //!
+//! Both restart in courses whose lengths are those of Luby's sequence: small neighbourhoods, a low ceiling and a short
+//! round again, by turns from the lowest plan and from first fit in a disturbed order of its offsets. A lower plan begins
+//! a course anew.
+//!
 //! # References
 //!
 //! 1. P. Shaw, *Using constraint programming and local search methods to solve vehicle routing problems*,
 //!    CP 1998, doi:10.1007/3-540-49481-2_30 (large neighbourhood search).
 //! 2. D. Pisinger and S. Ropke, *Large neighborhood search*, Handbook of Metaheuristics, 2010,
 //!    doi:10.1007/978-1-4419-1665-5_13.
+//! 3. M. Luby, A. Sinclair and D. Zuckerman, *Optimal speedup of Las Vegas algorithms*, Information
+//!    Processing Letters 47, 1993, doi:10.1016/0020-0190(93)90029-9 (the lengths of restarts).
 //!
 //! # Complexity
 //!
@@ -40,6 +46,7 @@ use super::start::{self, Start};
 use super::walk::{Search, Walk};
 use super::window::{self, Answer, Block, Piece};
 use crate::arenas::{has_arenas, plan_each_arena};
+use crate::placement::luby::luby;
 use crate::placement::start_from_hints::offer_hints;
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
@@ -47,6 +54,10 @@ const NODES_PER_BUFFER: u64 = 5;
 const DOUBLINGS: u32 = 5;
 /// Units of work before annealing takes its turn, and the other way round.
 const TURN: u64 = 5_000_000;
+/// Units of work of the shortest course.
+const COURSE: u64 = 200_000_000;
+/// A disturbed order has noise of the height of the plan, halved at random fewer than this many times.
+const DISTURBANCES: u32 = 8;
 /// Units of work for one unit of the exact search: a node examines every buffer of the window.
 const WORK_PER_UNIT: u64 = 16;
 /// The ceiling begins this fraction of the best height below it.
@@ -107,6 +118,9 @@ impl Planner for Lns {
 pub(crate) struct LnsTurns {
     lns: LnsSearch,
     annealing: AnnealingSearch,
+    /// The number of this course, from 1 on, and the work at its end.
+    course: u64,
+    end: u64,
 }
 
 impl LnsTurns {
@@ -118,7 +132,27 @@ impl LnsTurns {
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
         let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
-        Ok(Some(Self { lns, annealing: AnnealingSearch::new(walk, Annealing::default()) }))
+        let annealing = AnnealingSearch::new(walk, Annealing::default());
+        Ok(Some(Self { lns, annealing, course: 1, end: COURSE }))
+    }
+
+    /// The number of this course, from 1 on.
+    pub(crate) const fn course(&self) -> u64 {
+        self.course
+    }
+
+    /// The height of the lowest plan of both.
+    pub(crate) fn height(&mut self) -> Bytes {
+        Bytes::new(self.own() * self.lns.model.grain)
+    }
+
+    /// The same, in granules.
+    fn own(&mut self) -> u64 {
+        self.annealing.walk().own().min(self.lns.own)
+    }
+
+    fn work(&self) -> u64 {
+        self.lns.work() + self.annealing.work()
     }
 
     /// One turn of each search, with the given units of work; false if one of them has nothing left to do.
@@ -127,18 +161,40 @@ impl LnsTurns {
     ///
     /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
+        let lowest = self.own();
         if !self.annealing.slice(run, work)? {
             return Ok(false);
         }
-        if self.annealing.walk().best() < self.lns.best {
+        if self.annealing.walk().own() < self.lns.own {
             self.lns.adopt(run, self.annealing.walk().best_offsets());
         }
-        let height = self.lns.best;
+        let height = self.lns.own;
         let goes_on = self.lns.slice(run, work)?;
-        if self.lns.best < height {
+        if self.lns.own < height {
             self.annealing.walk().adopt(run, &self.lns.best_offsets)?;
         }
+        if self.own() < lowest {
+            self.end = self.work() + COURSE * luby(self.course);
+        } else if self.work() >= self.end {
+            self.restart(run)?;
+        }
         Ok(goes_on)
+    }
+
+    /// Begins the next course: every other one from the lowest plan, the others from that with its order disturbed.
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        self.course += 1;
+        self.end = self.work() + COURSE * luby(self.course);
+        self.annealing.restart();
+        let mut order = self.lns.best_offsets.clone();
+        if !self.course.is_multiple_of(2) {
+            let most = self.lns.own >> run.rng().random_range(0..DISTURBANCES);
+            order.iter_mut().for_each(|offset| *offset += run.rng().random_range(0..=most));
+        }
+        self.annealing.walk().adopt(run, &order)?;
+        let offsets = self.annealing.walk().decoder.offsets().collect();
+        self.lns.restart(run, offsets);
+        Ok(())
     }
 
     /// Continues from a plan found elsewhere, if that is lower.
@@ -148,7 +204,7 @@ impl LnsTurns {
     /// The `Halt` of the run.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
         let grain = self.lns.model.grain;
-        if start.height.div_ceil(grain) < self.lns.best {
+        if start.height.div_ceil(grain) < self.own() {
             let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
             self.lns.adopt(run, &offsets);
             self.annealing.walk().adopt(run, &offsets)?;
@@ -165,7 +221,10 @@ pub(crate) struct LnsSearch {
     /// Buffers that may be freed.
     is_free: Vec<bool>,
     offsets: Vec<u64>,
+    /// The height of the lowest plan that any search has found.
     best: u64,
+    /// The lowest plan of this search, and its height.
+    own: u64,
     best_offsets: Vec<u64>,
     ceiling: u64,
     /// The distance of the ceiling below the best height.
@@ -203,6 +262,7 @@ impl LnsSearch {
             best_offsets: offsets.clone(),
             offsets,
             best,
+            own: best,
             ceiling: 0,
             ambition: (best / AMBITION).max(1),
             tall: Vec::new(),
@@ -362,6 +422,7 @@ impl LnsSearch {
 
     fn remember(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         self.best = height(&self.model, &self.offsets);
+        self.own = self.best;
         self.best_offsets.clone_from(&self.offsets);
         if run.improves(Bytes::new(self.best * self.model.grain)) {
             run.offer(self.model.plan(self.offsets.iter().copied()))?;
@@ -383,7 +444,16 @@ impl LnsSearch {
         self.offsets.clear();
         self.offsets.extend_from_slice(offsets);
         self.best_offsets.clone_from(&self.offsets);
-        self.best = height(&self.model, offsets);
+        self.own = height(&self.model, offsets);
+        self.best = self.model.incumbent(run, self.own);
+        self.ambition = (self.best / AMBITION).max(1);
+        self.set_ceiling(run);
+    }
+
+    /// Begins anew from a plan, with small neighbourhoods.
+    fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
+        self.offsets = offsets;
+        self.size = FIRST;
         self.ambition = (self.best / AMBITION).max(1);
         self.set_ceiling(run);
     }

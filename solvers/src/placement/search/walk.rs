@@ -40,8 +40,10 @@ pub(crate) trait Search {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     pub(crate) decoder: Decoder,
-    /// The height of the lowest plan that this walk knows, in granules.
+    /// The height of the lowest plan that any search has found, in granules.
     best: u64,
+    /// The lowest plan of this walk, and its height.
+    own: u64,
     best_offsets: Vec<u64>,
     work: u64,
 }
@@ -63,7 +65,7 @@ impl Walk {
         let mut decoder = Decoder::decoded(Arc::clone(model), &start.order, &offsets);
         let best = decoder.height();
         decoder.set_ceiling(model.ceiling(run, best));
-        Self { decoder, best, best_offsets: offsets, work: 0 }
+        Self { decoder, best, own: best, best_offsets: offsets, work: 0 }
     }
 
     /// Begins at first fit in an order. `None` if no plan without hand-overs exists.
@@ -99,9 +101,14 @@ impl Walk {
         self.work
     }
 
-    /// The height of the lowest plan that this walk knows, in granules.
+    /// The height of the lowest plan that any search has found, in granules.
     pub(crate) const fn best(&self) -> u64 {
         self.best
+    }
+
+    /// The height of the lowest plan that this walk has found or begun with, in granules.
+    pub(crate) const fn own(&self) -> u64 {
+        self.own
     }
 
     /// The offsets, in granules, of the lowest plan that this walk has found or begun with.
@@ -126,8 +133,19 @@ impl Walk {
         })?;
         self.decoder.set_ceiling(ceiling);
         self.aim_below_incumbent(run);
+        self.keep_lower();
         self.offer(run)?;
         Ok(())
+    }
+
+    /// Keeps the current plan if it is lower than all of this walk.
+    fn keep_lower(&mut self) {
+        let height = self.decoder.height();
+        if height < self.own {
+            self.own = height;
+            self.best_offsets.clear();
+            self.best_offsets.extend(self.decoder.offsets());
+        }
     }
 
     /// Makes a change.
@@ -179,8 +197,7 @@ impl Walk {
             return Ok(false);
         }
         self.best = height;
-        self.best_offsets.clear();
-        self.best_offsets.extend(self.decoder.offsets());
+        self.keep_lower();
         let model = Arc::clone(self.decoder.model());
         if run.improves(Bytes::new(height * model.grain)) {
             run.offer(model.plan(self.decoder.offsets()))?;
