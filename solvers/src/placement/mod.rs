@@ -22,6 +22,7 @@ pub mod skyline;
 mod start_from_hints;
 #[cfg(test)]
 pub(crate) mod testing;
+mod top_padding;
 mod tops;
 
 pub use canonical::Canonical;

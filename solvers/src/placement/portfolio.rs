@@ -3,7 +3,7 @@
 //! 1. The hints, if there are any; then a first look at the requested capacity, if there is one.
 //! 2. Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
 //!    buffers, the quickest planner that supports the instance gives a first plan.
-//! 3. The quick [bounds](crate::bounds).
+//! 3. The quick [bounds](crate::bounds); if a plan is above one by less than the alignment, other buffers on top.
 //! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
 //!    local (one in eight if there are few buffers); on odd threads twice as many are. Local search takes over lower
 //!    plans of other threads at once, on odd threads when it restarts.
@@ -35,6 +35,7 @@ use super::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
 use super::sharing::SharedObjectsInOrder;
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
+use super::top_padding;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::team::{Over, all_of_team, team};
@@ -86,6 +87,7 @@ impl Planner for Portfolio {
         let instance = run.instance();
         try_greedy(run)?;
         bounds::raise(run, Effort::Quick)?;
+        top_padding::lower(run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         let windows = instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
         if hands_over || windows.into_iter().any(|pause| pause.window.is_some()) {

@@ -1,0 +1,204 @@
+//! Puts buffers with much padding on top, where padding costs nothing.
+//!
+//! Below the topmost buffer, every aligned buffer takes a whole multiple of the alignment. So a plan that is above the
+//! [bound of rounded sizes](crate::bounds) by less than the alignment has the wrong buffers on top. At each step whose
+//! rounded sizes exceed the bound, one with enough padding has to be there. They are chosen in the order of time, each
+//! as long-lived as possible, and pinned below the bound; the portfolio places the rest.
+//!
+//! ```text
+//!   alignment 8      |  8  |            +---+
+//!                    +-----+            | 3 |
+//!                    | 3 ..|     ->     +---+-+
+//!                    +-----+            |  8  |
+//!              height 16                +-----+ 11, the bound
+//! ```
+//!
+//! # Complexity
+//!
+//! O(n log n + k n) for n buffers and k on top, then a limited search.
+
+use planlab_dsa::{Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Run, Scope, gcd};
+
+use super::Portfolio;
+use crate::nested::{Share, Then, nested};
+
+/// Units of work for each buffer of the search for the rest.
+const WORK_PER_BUFFER: u64 = 2_000;
+/// The most buffers that are put on top.
+const MOST_TOPS: usize = 64;
+
+/// Steps `[start, end)` at which the rounded sizes exceed the bound by `excess` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tight {
+    start: u32,
+    end: u32,
+    excess: u64,
+}
+
+/// Tries to lower an incumbent that is less than the common alignment above the bound.
+///
+/// # Errors
+///
+/// The `Halt` of the run.
+pub(crate) fn lower(run: &mut Run<'_>) -> Result<(), Halt> {
+    let instance = run.instance();
+    let align = instance.buffers().iter().fold(0, |all, buffer| gcd(all, buffer.align.get()));
+    let bound = run.bound().of(Scope::NoHandOver).value.get();
+    let is_near = |height: Bytes| bound < height.get() && height.get() - bound < align;
+    if run.scope() != Scope::NoHandOver || !is_plain(instance) || !run.height_to_beat().is_some_and(is_near) {
+        return Ok(());
+    }
+    run.tick(instance.len() as u64)?;
+    let tight = tight_steps(instance, align, bound);
+    let Some(tops) = tops(run, align, &tight)? else { return Ok(()) };
+    let Some(pinned) = pinned(instance, &tops, bound) else { return Ok(()) };
+    let work = WORK_PER_BUFFER.saturating_mul(instance.len() as u64);
+    let all = Share::all(run);
+    let work = all.work.map_or(work, |left| left.min(work));
+    let share = Share { work: Some(work), target: Some(Bytes::new(bound)), ..all };
+    nested(run, &Portfolio, &pinned, share, |run, event| {
+        if let Event::Incumbent(plan) = event {
+            run.offer(Plan::from_offsets(plan.offsets().to_vec()))?;
+        }
+        Ok(Then::GoOn)
+    })?;
+    Ok(())
+}
+
+/// Whether nothing but lives, sizes and alignments restricts a plan.
+fn is_plain(instance: &Instance) -> bool {
+    let is_plain = |buffer: &Buffer| buffer.pin.is_none() && buffer.pauses.is_empty();
+    instance.apart().is_empty() && instance.buffers().iter().all(is_plain)
+}
+
+fn padding(buffer: &Buffer, align: u64) -> u64 {
+    buffer.size.get().wrapping_neg() % align
+}
+
+/// The steps whose rounded sizes exceed the bound, in their order. Sizes that do not fit 64 bits exceed nothing.
+fn tight_steps(instance: &Instance, align: u64, bound: u64) -> Vec<Tight> {
+    let changes = instance.buffers().iter().flat_map(|buffer| {
+        let rounded = buffer.size.get().saturating_add(padding(buffer, align));
+        [(buffer.live.end().get(), false, rounded), (buffer.live.start().get(), true, rounded)]
+    });
+    let mut changes: Vec<(u32, bool, u64)> = changes.collect();
+    changes.sort_unstable();
+    let (mut sum, mut tight) = (0_u64, Vec::new());
+    for (at, &(start, begins, rounded)) in changes.iter().enumerate() {
+        sum = if begins { sum.saturating_add(rounded) } else { sum.saturating_sub(rounded) };
+        let end = changes.get(at + 1).map_or(start, |next| next.0);
+        if sum > bound && start < end {
+            tight.push(Tight { start, end, excess: sum - bound });
+        }
+    }
+    tight
+}
+
+/// A buffer with enough padding for each of these steps, no two of them live at once. `None` if there are none.
+fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<BufferId>>, Halt> {
+    let instance = run.instance();
+    let (mut chosen, mut free, mut at) = (Vec::new(), 0, 0);
+    while let Some(next) = tight.get(at) {
+        if chosen.len() == MOST_TOPS {
+            return Ok(None);
+        }
+        run.tick(instance.len() as u64)?;
+        let covers = |id: &BufferId| {
+            let buffer = instance.buffer(*id);
+            let (start, end) = (buffer.live.start().get(), buffer.live.end().get());
+            let covered = tight[at..].iter().take_while(|steps| steps.start < end);
+            free <= start
+                && start <= next.start
+                && next.end <= end
+                && covered.map(|steps| steps.excess).max() <= Some(padding(buffer, align))
+        };
+        let longest = instance.ids().filter(covers).max_by_key(|&id| (instance.buffer(id).live.end(), id));
+        let Some(top) = longest else { return Ok(None) };
+        free = instance.buffer(top).live.end().get();
+        at += tight[at..].iter().take_while(|steps| steps.start < free).count();
+        chosen.push(top);
+    }
+    Ok((!chosen.is_empty()).then_some(chosen))
+}
+
+/// The instance with these buffers as far up as they end below the bound.
+fn pinned(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance> {
+    let mut buffers = instance.buffers().to_vec();
+    for top in tops {
+        let buffer = &mut buffers[top.index()];
+        let highest = bound.checked_sub(buffer.size.get())?;
+        buffer.pin = Some(Offset::new(highest - highest % buffer.align.get()));
+    }
+    Instance::from_buffers(buffers).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, Descriptor, LiveRange, Planner, execute};
+
+    use super::super::Order;
+    use super::super::greedy::FirstFit;
+    use super::*;
+
+    const FIT: FirstFit = FirstFit::new(Order::Input);
+
+    fn aligned(rows: &[(u64, u32, u32)]) -> Instance {
+        let buffer = |&(size, start, end): &(u64, u32, u32)| {
+            let live = LiveRange::new(start, end).expect("not empty");
+            Buffer::new(Bytes::new(size), live).with_align(Alignment::new(8).expect("positive"))
+        };
+        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
+    }
+
+    /// First fit in the order of the buffers, then the tops.
+    struct FitAndLower;
+
+    impl Planner for FitAndLower {
+        fn descriptor(&self) -> Descriptor {
+            FIT.descriptor()
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            FIT.plan(run)?;
+            lower(run)
+        }
+    }
+
+    #[test]
+    fn padding_goes_to_the_top() {
+        // The small ones are at the bottom; both fullest steps need one of them on top.
+        let instance = aligned(&[(3, 0, 2), (8, 0, 2), (8, 0, 5)]);
+        let outcome = execute(&FitAndLower, &instance, Budget::default(), 0);
+        assert_eq!(outcome.height(), Some(Bytes::new(19)));
+        assert!(outcome.is_optimal());
+    }
+
+    #[test]
+    fn each_full_step_has_a_top_of_its_own() {
+        let instance = aligned(&[(3, 0, 2), (8, 0, 5), (4, 3, 5), (8, 0, 5)]);
+        let tight = tight_steps(&instance, 8, 20);
+        assert_eq!(tight, [Tight { start: 0, end: 2, excess: 4 }, Tight { start: 3, end: 5, excess: 4 }]);
+        let outcome = execute(&FitAndLower, &instance, Budget::default(), 0);
+        assert_eq!(outcome.height(), Some(Bytes::new(20)));
+        assert!(outcome.is_optimal());
+    }
+
+    #[test]
+    fn a_step_without_enough_padding_has_no_top() {
+        struct Tops;
+        impl Planner for Tops {
+            fn descriptor(&self) -> Descriptor {
+                FIT.descriptor()
+            }
+
+            fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+                let tight = |excess| [Tight { start: 0, end: 2, excess }];
+                assert_eq!(tops(run, 8, &tight(5))?, Some(vec![BufferId::new(0)]));
+                assert_eq!(tops(run, 8, &tight(6))?, None);
+                FIT.plan(run)
+            }
+        }
+        let instance = aligned(&[(3, 0, 2), (8, 0, 2)]);
+        assert!(execute(&Tops, &instance, Budget::default(), 0).end.is_ok());
+    }
+}
