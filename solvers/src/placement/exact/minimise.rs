@@ -184,7 +184,8 @@ impl<'p> Minimiser<'p> {
     /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, nodes: u64, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
-        let nodes = nodes.saturating_mul(self.task.problem.items.len() as u64);
+        // If everything is set aside, the search still takes a node to find that out.
+        let nodes = nodes.saturating_mul(self.task.problem.items.len().max(1) as u64);
         self.turns += 1;
         let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
