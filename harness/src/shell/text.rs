@@ -118,7 +118,7 @@ mod tests {
         let tables = |form| text.tables(form).expect("two tables");
         assert_eq!(tables(TableForm::Csv), "one,share\na_b|c,5 %\n\ntwo,share\na_b|c,5 %\n");
         assert!(tables(TableForm::Markdown).starts_with("| one    | share |\n"));
-        assert!(tables(TableForm::Latex).contains("\na\\_b|c & 5 \\% \\\\\n"));
+        assert!(tables(TableForm::Latex).contains("\na\\_b\\textbar{}c & 5 \\% \\\\\n"));
         assert_eq!(Text::from("no table\n").tables(TableForm::Csv), None);
     }
 }
