@@ -97,9 +97,13 @@ fn results(own: &Leader) -> Vec<(&'static str, String)> {
         ("answers", format!("{} of {} cells", count(own.answers as u64), count(own.cells as u64))),
         (
             "optimal",
-            format!("{} cells, {} by its own proof", count(own.optimal as u64), count(own.proved as u64)),
+            format!(
+                "{} cells, {} proved in its own runs",
+                count(own.optimal as u64),
+                count(own.proved as u64)
+            ),
         ),
-        ("mean gap", or_none(own.mean_gap().mean.map(percent))),
+        ("mean gap, over all of these workloads", or_none(own.mean_gap().mean.map(percent))),
         ("mean time", or_none(own.mean_time().mean.map(nanoseconds))),
         ("failures", count(own.failures as u64)),
     ]
@@ -196,7 +200,14 @@ fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     let mut maps = site.mapped(cell.workload_number).iter();
     let Some(map) = maps.find(|map| model.cells[map.cell].plan == cell.plan) else { return Vec::new() };
     let gap = cell.gap.map(|gap| format!(", a gap of {}", percent(gap))).unwrap_or_default();
-    let text = Text::from(format!("On {}{gap}. ", cell.workload))
+    // Planners with equal plans share a page, which has one planner's name.
+    let drawn_for = model.cells[map.cell].planner_number;
+    let same = if drawn_for == planner {
+        String::new()
+    } else {
+        format!(" {} has the same plan.", model.all.planners[drawn_for].label)
+    };
+    let text = Text::from(format!("On {}{gap}.{same} ", cell.workload))
         .link("The plan in full", &map.page)
         .plain(", ")
         .link("the workload", site.page_of(cell.workload_number))
