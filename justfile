@@ -10,7 +10,9 @@ planlab := "cargo run --quiet --release --package planlab --"
 default:
     @just --list --unsorted
 
-# build the release binary, and the libraries for `planlab run` and for C (apart from it, so that they have no solver they do not need)
+# The libraries are built apart from the binary, so that they have no solver that they do not need.
+
+# build the release binary, and the libraries for `planlab run` and for C
 build:
     cargo build --release --package planlab
     cargo build --release --package planlab-interpose --package planlab-capi
@@ -59,8 +61,9 @@ bench-models ORDERS="10000": build
 # nets in training that do not fit: every scheduler of the suite SUITE (offload/pooch takes about 10 minutes), then the report
 bench-offload SUITE="offload/pooch" *ARGS: build (bench-and-report (SUITE) (store + "-offload") (pages + "-offload") ARGS)
 
-# every scheduler on every net, three batches and three machines (20 minutes): every schedule is validated, and again from its
-# file; says how many there are of each scheduler. Ends with 1 if a scheduler has none.
+# Every schedule is validated, and again from its file. Says how many there are of each scheduler; ends with 1 if one has none.
+
+# every scheduler on every net, with three batches on three machines (20 minutes)
 check-schedules OUT=(store + "-schedules"): build
     code=0; {{planlab}} bench --suite offload/every --jobs 2 --out {{OUT}} || code=$?; \
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi
@@ -117,8 +120,10 @@ iterations OUT=store: build
             --allocator pytorch-caching --allocator tensorflow-bfc --allocator "profile-guided*" --out {{OUT}}; \
     done
 
-# programs of others (CPython's tests, SQLite, a compiler, a shell, 64 threads) with `planlab run` and without, in turns: the
-# same outputs, and what it costs; some minutes, stress-ng and libpython3-testsuite where they are installed
+# CPython's tests, SQLite, a compiler, a shell, 64 threads: the same outputs, and what it costs. Runs stress-ng and
+# libpython3-testsuite if they are installed.
+
+# programs of others with `planlab run` and without, in turns (some minutes)
 check-run *ARGS: build
     cargo test --package planlab-interpose --test it
     python3 -B scripts/transparency/check.py --planlab "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab" {{ARGS}}
@@ -146,18 +151,22 @@ test *ARGS:
     @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
-# the tests of the Python package on a wheel that maturin builds, in a virtual environment in python/.venv (skipped with a notice if it cannot be made)
+# The environment is python/.venv. It is skipped, and says so, if that cannot be made.
+
+# the tests of the Python package on a wheel, in a virtual environment
 test-python *TESTS:
     scripts/test-python {{TESTS}}
 
-# before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
-# are hundreds, then hostile input and signals
+# Other random cases each time, four times as many if there are hundreds; then hostile input and signals.
+
+# all tests RUNS times, before a release (hours)
 test-deep RUNS="20":
     for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; PLANLAB_TEST_DEEP=1 just test --quiet; done
     just hostile
 
-# more than a thousand hostile cases against the command line: damaged files, senseless parameters, full disks, signals;
-# ARGS go to the script (--seed N, --only GROUP)
+# Damaged files, senseless parameters, full disks, signals. ARGS go to the script (--seed N, --only GROUP).
+
+# more than a thousand hostile cases against the command line
 hostile *ARGS: build
     scripts/hostile {{ARGS}} "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
 
@@ -175,8 +184,9 @@ bench FILTER="":
     cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads --package planlab-capi -- {{FILTER}}
     cargo bench --package planlab --no-default-features --features mallocs --bench allocators -- {{FILTER}}
 
-# Miri over what hands out memory and writes it: allocators of dsa, plans, patterns, on memory of the heap (needs
-# nightly with miri; skipped, and said so, without it)
+# Allocators of dsa, plans and patterns, on memory of the heap. It is skipped, and says so, without a nightly that has Miri.
+
+# Miri over what hands out memory and writes it
 miri:
     @if cargo +nightly miri --version >/dev/null 2>&1; then \
        export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" PROPTEST_CASES=4; \
@@ -186,7 +196,9 @@ miri:
        cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine:: round:: history:: period::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
-# the tests of replays, of plans under programs and of calls from C under the address sanitizer (needs nightly; skipped, and said so, without it)
+# Replays, plans under programs and calls from C. It is skipped, and says so, without a nightly toolchain.
+
+# the tests of what touches memory, under the address sanitizer
 asan TARGET="x86_64-unknown-linux-gnu":
     @if cargo +nightly --version >/dev/null 2>&1; then \
        export RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan; \
@@ -198,7 +210,7 @@ asan TARGET="x86_64-unknown-linux-gnu":
 
 # write the golden heights again; say why in CHANGELOG.md under "Affects results"
 bless:
-    PLANLAB_BLESS=1 cargo test --package planlab --test it golden::
+    PLANLAB_BLESS=1 cargo test --quiet --workspace --features planlab/debug-checks --test it golden::
     @git --no-pager diff --stat -- harness/tests/golden
 
 # pack planlab-dsa, -graph, -solvers (and -files) as a registry would get them, and build a program on what was packed
@@ -217,14 +229,16 @@ pack-gpu *FOLDER:
 smoke-gpu DEVICE="cuda:0":
     scripts/smoke-gpu {{DEVICE}}
 
-# the record of a GPU, in steps that resume: recorded nets by plans, pools and the driver's allocators, most important
-# first; none begins after LIMIT seconds; `simulated-cuda` tries the recipe without a GPU, ASSEMBLE=1 writes the record of
-# what is there
+# Recorded nets by plans, pools and the driver's allocators, in steps that resume, most important first; none begins after LIMIT
+# seconds. `simulated-cuda` tries the recipe without a GPU, ASSEMBLE=1 writes the record of what is there.
+
+# the record of a GPU
 replay-gpu DEVICE="cuda:0" LIMIT="":
     scripts/replay-gpu {{DEVICE}} {{LIMIT}}
 
-# replays on this machine's memory: a release build, six recorded nets and seq2seq's iterations, rows with a README in
-# OUT, and what is judged; MODE `quick` takes a minute
+# Six recorded nets and seq2seq's iterations; rows with a README in OUT, and what is judged. MODE `quick` takes a minute.
+
+# replays on this machine's memory
 replay-host OUT="" MODE="full":
     scripts/replay-host "{{OUT}}" {{MODE}}
 
