@@ -94,7 +94,7 @@ fn tight_steps(instance: &Instance, align: u64, bound: u64) -> Vec<Tight> {
     tight
 }
 
-/// A buffer with enough padding for each of these steps, no two of them live at once. `None` if there are none.
+/// A buffer with enough padding for each of these steps, no two of them live at once. `None` if some step has no such buffer.
 fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<BufferId>>, Halt> {
     let instance = run.instance();
     let (mut chosen, mut free, mut at) = (Vec::new(), 0, 0);

@@ -17,7 +17,7 @@
 //!
 //! Both restart in courses whose lengths are those of Luby's sequence: small neighbourhoods, a low ceiling and a short
 //! round again, by turns from the lowest plan and from first fit in a disturbed order of its offsets. A lower plan begins
-//! a course anew.
+//! the course again.
 //!
 //! # References
 //!
@@ -450,7 +450,7 @@ impl LnsSearch {
         self.set_ceiling(run);
     }
 
-    /// Begins anew from a plan, with small neighbourhoods.
+    /// Starts from a plan, with small neighbourhoods.
     fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
         self.offsets = offsets;
         self.size = FIRST;
