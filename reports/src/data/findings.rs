@@ -55,7 +55,7 @@ fn proved(from: &Grounds<'_>) -> Option<Said> {
     Some(if proved == gaps.len() {
         Said {
             core: "Every recorded net is proved optimal".to_owned(),
-            rest: format!(": the best plan of all {proved} is as low as a proven bound."),
+            rest: format!(": on each of the {proved}, the best plan meets a proven bound."),
         }
     } else {
         Said {
@@ -92,17 +92,16 @@ fn gap_of(gap: f64) -> String {
 fn quick(from: &Grounds<'_>) -> Option<Said> {
     let compared = from.model.compared.as_ref()?;
     let (quick, closest) = (compared.closest_within(QUICK_NS)?, compared.closest()?);
-    let core = format!("A plan takes {}", nanoseconds(quick.time_ns?));
+    let core = format!("{} plans in {}", key(&quick.label), nanoseconds(quick.time_ns?));
     let rest = match closest.time_ns.filter(|_| closest.planner != quick.planner) {
         Some(time) => format!(
-            " on average with {} and has {}; {} takes {} and has {}.",
-            key(&quick.label),
+            " on average and leaves {}; {} takes {} and leaves {}.",
             gap_of(quick.gap),
             key(&closest.label),
             nanoseconds(time),
             gap_of(closest.gap)
         ),
-        None => format!(" on average with {} and has {}.", key(&quick.label), gap_of(quick.gap)),
+        None => format!(" on average and leaves {}.", gap_of(quick.gap)),
     };
     Some(Said { core, rest })
 }

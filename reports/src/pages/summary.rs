@@ -69,8 +69,16 @@ fn ran(model: &Model) -> String {
     let counted = |keep: fn(Status) -> bool| -> u64 {
         model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
     };
+    let mut suites: Vec<&str> =
+        model.cells.iter().map(|cell| &*cell.suite).filter(|suite| !suite.is_empty()).collect();
+    suites.sort_unstable();
+    suites.dedup();
+    let suite = match suites[..] {
+        [one] => format!(" of the suite {one}"),
+        _ => String::new(),
+    };
     format!(
-        "{} on {} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
+        "{} on {}{suite} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
          can be as low.",
         self::counted(model.all.planners.len(), "planner", "planners"),
         self::counted(model.workloads.len(), "workload", "workloads"),

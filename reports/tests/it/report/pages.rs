@@ -160,11 +160,11 @@ fn the_front_page_recommends_and_finds_from_rows() {
         "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
          if a millisecond counts: the closest to the proven bounds on the 3 workloads compared here, and of equals the \
          quickest. For other nets, <code>portfolio</code> searches until it proves its plan.</p>",
-        "<strong>Every recorded net is proved optimal</strong>: the best plan of all 3 is as low as a proven bound.",
+        "<strong>Every recorded net is proved optimal</strong>: on each of the 3, the best plan meets a proven bound.",
         "within 18.75 % of the bound</strong> on average (2 greedy planners, 3 recorded nets); the best, quick/a, has \
          a gap of 12.50 %.",
-        "<strong>A plan takes 20.0 \u{b5}s</strong> on average with quick/a and has a gap of 12.50 %; exact takes 50.0 ms \
-         and has no gap.",
+        "<strong>quick/a plans in 20.0 \u{b5}s</strong> on average and leaves a gap of 12.50 %; exact takes 50.0 ms and \
+         leaves no gap.",
         "4 planners on the same 3 of 3 recorded nets",
         "aria-label=\"Gap against planning time\"",
         "aria-label=\"Performance profile of heights\"",
