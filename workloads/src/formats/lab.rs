@@ -78,13 +78,15 @@ pub(super) fn read_own(
     draft.finish()
 }
 
-/// Whether a file that begins with these bytes is one of the lab's own, whatever its name says: a JSON object, or below
-/// comments a header with at least two columns that are known.
+/// Whether a file that begins with these bytes is one of the lab's own, whatever its name says: a JSON object, or a table.
 pub(super) fn looks_like(start: &[u8]) -> bool {
+    let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+    text.trim_ascii_start().starts_with(b"{") || is_table(start)
+}
+
+/// Whether a file that begins with these bytes has a header with at least two columns that are known, below comments.
+pub(super) fn is_table(start: &[u8]) -> bool {
     let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    if start.trim_ascii_start().starts_with(b"{") {
-        return true;
-    }
     let mut lines = start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
     let header = first.and_then(|line| Header::parse(std::str::from_utf8(line).ok()?).ok());

@@ -32,6 +32,14 @@ fn import_with(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Import
     import::import(file, bytes, None, options).map(|imported| imported.expect("recognised"))
 }
 
+#[test]
+fn a_table_with_the_words_of_a_log_in_it_is_a_table() {
+    let log = "ggml_dyn_tallocr_alloc: allocating a (64 bytes) - block 0, offset 0";
+    assert!(import::recognise("log", format!("{log}\nexec: ADD (a) <= w\n").as_bytes()).is_some());
+    let table = format!("# clock: nodes\nid,lower,upper,size\n{},0,1,64\n", log.replace(',', ";"));
+    assert!(import::recognise("table", table.as_bytes()).is_none());
+}
+
 fn only_part(imported: &Imported) -> &Part {
     assert_eq!(imported.parts.len(), 1);
     &imported.parts[0]

@@ -66,9 +66,13 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
 }
 
 /// The format of a file of this name that begins with these bytes; `None` if no reader of
-/// [`READERS`] knows it. The name counts only if the content is not recognised, and is no trace or graph of the lab's own.
+/// [`READERS`] knows it. A table of the lab's own is none of theirs, whatever its cells say. The name counts only if the
+/// content is not recognised, and is no graph of the lab's own.
 #[must_use]
 pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
+    if lab::is_table(start) {
+        return None;
+    }
     let name = without_packing(file);
     let is_called = |reader: &&Reader| reader.endings.iter().any(|ending| name.ends_with(ending));
     let known = READERS.into_iter().find(|reader| (reader.looks_like)(start));
