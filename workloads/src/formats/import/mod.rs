@@ -66,7 +66,7 @@ pub fn reader(key: &str) -> Option<&'static Reader> {
 }
 
 /// The format of a file of this name that begins with these bytes; `None` if no reader of
-/// [`READERS`] knows it. A table of the lab's own is none of theirs, whatever its cells say. The name counts only if the
+/// [`READERS`] knows it. A table of the lab belongs to no reader, whatever its cells say. The name counts only if the
 /// content is not recognised, and is no graph of the lab's own.
 #[must_use]
 pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
