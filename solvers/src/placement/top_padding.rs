@@ -15,7 +15,9 @@
 //!
 //! # Complexity
 //!
-//! O(n log n + k n) for n buffers and k on top, then a limited search.
+//! O(k n log n) for n buffers and k on top, then a limited search.
+
+use std::cmp::Reverse;
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Run, Scope, gcd};
 
@@ -24,6 +26,8 @@ use crate::nested::{Share, Then, nested};
 
 /// Units of work for each buffer of the search for the rest.
 const WORK_PER_BUFFER: u64 = 2_000;
+/// The most buffers that are tried for a step, the longest-lived first.
+const MOST_TRIED: usize = 64;
 /// The most buffers that are put on top.
 const MOST_TOPS: usize = 64;
 
@@ -103,16 +107,25 @@ fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<Buf
             return Ok(None);
         }
         run.tick(instance.len() as u64)?;
-        let covers = |id: &BufferId| {
+        let is_near = |id: &BufferId| {
             let buffer = instance.buffer(*id);
             let (start, end) = (buffer.live.start().get(), buffer.live.end().get());
-            let covered = tight[at..].iter().take_while(|steps| steps.start < end);
-            free <= start
-                && start <= next.start
-                && next.end <= end
-                && covered.map(|steps| steps.excess).max() <= Some(padding(buffer, align))
+            free <= start && start <= next.start && next.end <= end && padding(buffer, align) >= next.excess
         };
-        let longest = instance.ids().filter(covers).max_by_key(|&id| (instance.buffer(id).live.end(), id));
+        let mut near: Vec<BufferId> = instance.ids().filter(is_near).collect();
+        near.sort_unstable_by_key(|&id| Reverse((instance.buffer(id).live.end(), id)));
+        let mut longest = None;
+        for id in near.into_iter().take(MOST_TRIED) {
+            let buffer = instance.buffer(id);
+            let end = buffer.live.end().get();
+            let covered = tight[at..].iter().take_while(|steps| steps.start < end);
+            let enough = covered.clone().take_while(|steps| steps.excess <= padding(buffer, align)).count();
+            run.tick(enough as u64)?;
+            if covered.count() == enough {
+                longest = Some(id);
+                break;
+            }
+        }
         let Some(top) = longest else { return Ok(None) };
         free = instance.buffer(top).live.end().get();
         at += tight[at..].iter().take_while(|steps| steps.start < free).count();
