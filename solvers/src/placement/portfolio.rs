@@ -165,7 +165,13 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
                 goes_on
             }
             (Some(exact), None) => exact.turn(run, building.nodes(), over)?,
-            (_, Some(local)) => local.turn(run)?,
+            (_, Some(search)) => {
+                if !search.turn(run)? {
+                    // It has no move left; the others may have.
+                    local = None;
+                }
+                true
+            }
         };
         if !goes_on {
             return Ok(());
@@ -204,8 +210,9 @@ impl Local {
     fn turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         let (height, course) = (run.height_to_beat(), self.search.course());
         let is_lower = height < self.known && height < Some(self.search.height());
-        if is_lower && (self.follows || course > self.course) {
-            (self.known, self.course) = (height, course);
+        let restarted = std::mem::replace(&mut self.course, course) != course;
+        if is_lower && (self.follows || restarted) {
+            self.known = height;
             if let Some(start) = from_incumbent(run)? {
                 self.search.adopt(run, &start)?;
             }
