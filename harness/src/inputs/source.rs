@@ -224,7 +224,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
 fn neither(error: WorkloadError) -> Failure {
     match &error {
         WorkloadError::Unknown { key, nearest } => Failure::usage(format!(
-            "there is no file and no workload `{key}`{}; `planlab list workloads` has all",
+            "there is no file and no workload `{key}`{}; `planlab list workloads` lists them",
             did_you_mean(nearest)
         )),
         _ => error.into(),

@@ -160,7 +160,8 @@ fn scope(record: &Record) -> &'static str {
 
 fn status(record: &Record) -> String {
     let mut text = record.status.name().to_owned();
-    if let Some(stop) = &record.stop {
+    // An infeasible cell stops as such.
+    if let Some(stop) = record.stop.as_ref().filter(|stop| stop.to_string() != text) {
         text += &format!(" ({stop}{})", scope(record));
     }
     if !record.reason.is_empty() {

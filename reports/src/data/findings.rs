@@ -37,9 +37,15 @@ pub(crate) fn findings(from: &Grounds<'_>) -> Vec<Said> {
     found.into_iter().flatten().take(MOST).collect()
 }
 
-/// The planners to use: the closest one, and the closest quick one if that is another. `None` without a comparison.
+/// The planner of `planlab plan`.
+pub(crate) const DEFAULT: &str = "portfolio";
+
+/// The planners to use: the closest one (of equals the default one), and the closest quick one if that is another. `None`
+/// without a comparison.
 pub(crate) fn recommended(compared: &Comparison) -> Option<(String, Option<String>)> {
-    let closest = compared.closest()?;
+    let first = compared.closest()?;
+    let equals = compared.ranked.iter().take_while(|one| one.gap <= first.gap);
+    let closest = equals.into_iter().find(|one| key(&one.label) == DEFAULT).unwrap_or(first);
     let quick = compared.closest_within(QUICK_NS).filter(|quick| quick.family() != closest.family());
     Some((closest.label.clone(), quick.map(|quick| quick.label.clone())))
 }

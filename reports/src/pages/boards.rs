@@ -66,7 +66,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 /// What a comparison covers, in a sentence.
 pub(super) fn scope(compared: &Comparison) -> String {
     let compares = format!(
-        "{} planners on the same {} of {} {}.",
+        "{} variants of planners on the same {} of {} {}.",
         compared.ranked.len(),
         compared.workloads.len(),
         compared.of,
@@ -76,8 +76,8 @@ pub(super) fn scope(compared: &Comparison) -> String {
         return compares;
     }
     format!(
-        "{compares} Left out: {}, not run on all of these, failed on one, or handing memory over in place.",
-        counted(compared.left_out as u64, "other planner")
+        "{compares} Left out: {} that did not run on all of these, failed on one, or hand memory over in place.",
+        counted(compared.left_out as u64, "variant")
     )
 }
 

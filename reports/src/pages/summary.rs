@@ -5,7 +5,7 @@ use planlab_results::{Status, keeps_plans};
 
 use super::{boards, memory, run};
 use crate::data::compare::{Comparison, key};
-use crate::data::findings::{Grounds, findings, recommended};
+use crate::data::findings::{DEFAULT, Grounds, findings, recommended};
 use crate::data::model::Model;
 use crate::data::net_memory::{self, Net};
 use crate::data::tables;
@@ -80,16 +80,13 @@ fn ran(model: &Model) -> String {
     format!(
         "{} on {}{suite} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
          can be as low.",
-        self::counted(model.all.planners.len(), "planner", "planners"),
+        self::counted(model.all.planners.len(), "variant of planners", "variants of planners"),
         self::counted(model.workloads.len(), "workload", "workloads"),
         self::counted(usize::try_from(model.rows()).unwrap_or(usize::MAX), "row", "rows"),
         count(counted(Status::is_answer)),
         count(counted(|status| status == Status::Optimal)),
     )
 }
-
-/// The planner of `planlab plan`.
-const DEFAULT: &str = "portfolio";
 
 /// The recommendation.
 fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
@@ -104,10 +101,12 @@ fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
     }
     let basis = counted(compared.workloads.len(), "workload", "workloads");
     text = text.plain(format!(
-        ": the closest to the proven bounds on the {basis} compared here, and of equals the quickest."
+        ": no planner comes closer to the proven bounds on the {basis} compared here; if several come equally close, this is \
+         the default, or else the quickest."
     ));
     if key(&closest) != DEFAULT {
-        text = linked(text.plain(" For other nets, "), DEFAULT).plain(" searches until it proves its plan.");
+        text = linked(text.plain(" For other nets use "), DEFAULT)
+            .plain(": it searches until its plan is proved optimal or the time limit is over.");
     }
     Some(Piece::lead(text))
 }

@@ -158,14 +158,15 @@ fn the_front_page_recommends_and_finds_from_rows() {
     let page = text(&files, "index.html");
     for said in [
         "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
-         if a millisecond counts: the closest to the proven bounds on the 3 workloads compared here, and of equals the \
-         quickest. For other nets, <code>portfolio</code> searches until it proves its plan.</p>",
+         if a millisecond counts: no planner comes closer to the proven bounds on the 3 workloads compared here; if \
+         several come equally close, this is the default, or else the quickest. For other nets use \
+         <code>portfolio</code>: it searches until its plan is proved optimal or the time limit is over.</p>",
         "<strong>Every recorded net is proved optimal</strong>: on each of the 3, the best plan meets a proven bound.",
         "within 18.75 % of the bound</strong> on average (2 greedy planners, 3 recorded nets); the best, quick/a, has \
          a gap of 12.50 %.",
         "<strong>quick/a plans in 20.0 \u{b5}s</strong> on average and leaves a gap of 12.50 %; exact takes 50.0 ms and \
          leaves no gap.",
-        "4 planners on the same 3 of 3 recorded nets",
+        "4 variants of planners on the same 3 of 3 recorded nets",
         "aria-label=\"Gap against planning time\"",
         "aria-label=\"Performance profile of heights\"",
     ] {
