@@ -23,6 +23,10 @@ const CROWDED: f64 = 0.002;
 const CROWD: usize = 6;
 /// The most roots at one column that are looked at.
 const MOST_SEEN: usize = 48;
+/// The most candidates looked at for the wheels around a centre, and the most that wait: with k equal roots at each side there
+/// are k^4 wheels, all alike.
+const MOST_WHEELS: u64 = 1 << 12;
+const MOST_WAITING: usize = 1 << 18;
 /// Candidates between two reports of the work.
 const REPORT: u64 = 1 << 12;
 
@@ -231,6 +235,7 @@ impl Joins {
             return;
         }
         let room = forest.room(centre);
+        let last = self.looks + MOST_WHEELS;
         for &d in left {
             let start = forest.block(d).start;
             let mut below =
@@ -249,6 +254,9 @@ impl Joins {
                 }
                 let end = forest.block(c).end;
                 for &b in right.iter().filter(|&&b| forest.block(b).end == end) {
+                    if self.looks >= last || self.heap.len() >= MOST_WAITING {
+                        return;
+                    }
                     below.clone().for_each(|&a| self.wheel(forest, Join::wheel([a, b, c, d, centre]), rng));
                 }
             }
@@ -269,4 +277,31 @@ impl Joins {
 
 fn seen(roots: &[u32]) -> &[u32] {
     &roots[..roots.len().min(MOST_SEEN)]
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn equal_wheels_cost_no_more_than_others() {
+        let wheel = [(0, 2, 1), (2, 3, 2), (1, 3, 1), (0, 1, 2), (1, 2, 1)];
+        let buffers: Vec<(u32, u32, u64)> = wheel.repeat(48);
+        let load = 48 * 3;
+        let mut forest = Forest::new(&buffers, 3, load);
+        let (mut joins, mut work) = (Joins::default(), 0);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let before = forest.roots().len();
+        joins
+            .make(&mut forest, &[], &mut rng, &mut |units| {
+                work += units;
+                assert!(work < 10_000_000, "48 of each side are 5 million wheels around each centre");
+                Ok(())
+            })
+            .expect("no limit");
+        assert!(forest.roots().len() < before, "it joins what fits together");
+    }
 }
