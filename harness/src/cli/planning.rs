@@ -9,6 +9,9 @@ use super::common::{LimitArgs, Reading};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example: planlab plan trace.csv -o plan.csv; best-fit takes a millisecond: --planner best-fit"
+)]
 pub(crate) struct PlanArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,

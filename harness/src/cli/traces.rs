@@ -141,6 +141,9 @@ pub(crate) struct AddWorkloadArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example: planlab explain snapshot.pickle -o page.html; with --batch N, the largest batch that fits"
+)]
 pub(crate) struct ExplainArgs {
     /// A snapshot or another recording, a trace file, a workload key, or - for stdin
     pub(crate) file: String,

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::page;
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
+use crate::external;
 use crate::inputs::network::{self, Network};
 use crate::inputs::{self, Source};
 use crate::planning::planners;
@@ -122,7 +123,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     Ok(crate::inputs::records::exit(Exit::Complete, is_whole))
 }
 
-/// What the registry knows of each planner, by key.
+/// What the registry and `planners.toml` know of each planner, by key.
 fn known_planners() -> BTreeMap<String, KnownPlanner> {
     let known = |d: Descriptor| {
         let planner = KnownPlanner {
@@ -134,7 +135,8 @@ fn known_planners() -> BTreeMap<String, KnownPlanner> {
         };
         (d.key.into_owned(), planner)
     };
-    planners::descriptors().into_iter().map(known).collect()
+    let external = external::entries().iter().map(external::descriptor);
+    planners::descriptors().into_iter().chain(external).map(known).collect()
 }
 
 /// Reports what a report lacks: each loss of rows, and the number of missing instances and plans. Returns whether it is

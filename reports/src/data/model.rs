@@ -151,11 +151,13 @@ impl Model {
         self.cells_of(workload).filter(is_one)
     }
 
-    /// The cell with the lowest height of a workload. Among equals, one without hand-overs comes first, then the first
-    /// in order. Cells with a given capacity do not count.
+    /// The cell with the lowest height of a workload. Among equals, one without hand-overs comes first, then the quickest.
+    /// Cells with a given capacity do not count.
     pub(crate) fn best_cell(&self, workload: usize) -> Option<&CellRow> {
         let free = self.cells_of(workload).filter(|cell| cell.target_bytes.is_none());
-        let ranked = free.filter_map(|cell| Some(((cell.height?, cell.hand_overs > 0), cell)));
+        let ranked = free.filter_map(|cell| {
+            Some(((cell.height?, cell.hand_overs > 0, cell.median_ns.unwrap_or(u64::MAX)), cell))
+        });
         ranked.min_by_key(|&(rank, _)| rank).map(|(_, cell)| cell)
     }
 }

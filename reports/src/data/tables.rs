@@ -354,7 +354,7 @@ fn gap_of(of: &Gap) -> Value {
 pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
     let mut table = Table::named(
         "workloads",
-        "Workloads, each with its best plan; runs at a fixed capacity are left out.",
+        "Workloads, each with its best plan, of equally low ones the quickest; runs at a fixed capacity are left out.",
         &[
             ("workload", "Workload"),
             ("buffers", "Buffers"),

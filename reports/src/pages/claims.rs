@@ -30,7 +30,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let at = |key: &&str| table.columns.iter().position(|column| column.key == *key);
     let mut short = tables::with_columns(&table, &shown.iter().filter_map(at).collect::<Vec<_>>());
     short.caption =
-        "Lies: whether our figures are within, below or above what rounds to the published figure."
+        "Ours is: whether our figures are within, below or above what rounds to the published figure."
             .to_owned();
     let pieces = [Piece::note(note), Piece::text(verdicts(&table)), Piece::Table(short)];
     let whole = Piece::Folded("With basis, cells and commands".to_owned(), table);
@@ -55,16 +55,16 @@ fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usi
         "claims",
         "What others published, and our figure for the same, from the least to the greatest of its cells. Basis: whether \
          the source published the figure or it was measured with the source's program, and with which commit and \
-         options. Cells: those with the figure, of those that ran. Lies: whether our figures are within, below or above \
+         options. Cells: those with the figure, of those that ran. Ours is: whether our figures are within, below or above \
          what rounds to the published figure.",
         &[
             ("id", "Claim"),
-            ("claim", "In words"),
+            ("claim", "Claim"),
             ("source", "Source"),
             ("basis", "Basis"),
             ("published", "Published"),
             ("ours", "Ours"),
-            ("lies", "Lies"),
+            ("lies", "Ours is"),
             ("with_figure", "Cells"),
             ("cells", "of"),
             ("example", "Cell"),

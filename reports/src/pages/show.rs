@@ -56,7 +56,14 @@ impl<'a> ShowPage<'a> {
     #[must_use]
     pub fn with_own(mut self, own: &OwnPlacement) -> Self {
         let panel = Panel::own(self.scene.instance, own);
-        self.facts.push((format!("addresses of {}", own.name), exact(panel.layout.height)));
+        // Without segments these are addresses of a malloc: their span is not what the process held.
+        let remark =
+            if panel.held.is_empty() { "; the file does not say how much of that was held" } else { "" };
+        let span = format!(
+            "{} from lowest to highest, without ranges never used{remark}",
+            exact(panel.layout.height)
+        );
+        self.facts.push((format!("addresses of {}", own.name), span));
         self.scene.panels.push(panel);
         self
     }

@@ -43,7 +43,9 @@ impl<'r> Lines<'r> {
         }
         let text = std::str::from_utf8(&self.line).map_err(|error| {
             let at = self.read - self.line.len() as u64 + error.valid_up_to() as u64;
-            self.error(format!("byte {at} of the file is not valid UTF-8"))
+            self.error(format!(
+                "byte {at} of the file is not valid UTF-8: it is neither text nor a known recording"
+            ))
         })?;
         let text = text.strip_suffix('\n').unwrap_or(text);
         Ok(Some((self.number, text.strip_suffix('\r').unwrap_or(text))))

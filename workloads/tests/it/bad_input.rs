@@ -349,7 +349,10 @@ fn the_unpacked_size_is_limited_and_the_limit_can_be_raised() {
 fn bytes_that_are_wrong() {
     let mut latin = rows("a,0,2,4\n").into_bytes();
     latin.extend(b"\xe4,0,2,4\n");
-    refused(&latin, "t.csv:3: byte 28 of the file is not valid UTF-8");
+    refused(
+        &latin,
+        "t.csv:3: byte 28 of the file is not valid UTF-8: it is neither text nor a known recording",
+    );
     let whole = compress(rows(&"a,0,2,4\n".repeat(50_000)).as_bytes(), 3).expect("compressed");
     for length in [5, whole.len() / 2, whole.len() - 1] {
         let error = read(&whole[..length]).expect_err("cut short");
