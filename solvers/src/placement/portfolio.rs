@@ -9,7 +9,7 @@
 //!    plans of other threads at once, on odd threads when it restarts.
 //! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
 //!    on while it joins more than half of the buffers, more seldom with each course that it has to give up. If there are
-//!    many buffers, it gets as much work as exact search, and begins.
+//!    many buffers, it gets as much work as exact search, and begins; odd threads are its own then.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
@@ -158,13 +158,13 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
             (None, None) if building.search.is_some() => true,
             (None, None) => return Ok(()),
             (Some(exact), Some(local)) if !is_local => {
-                let goes_on = exact.turn(run, building.nodes(), over)?;
+                let goes_on = exact.turn(run, over)?;
                 if let Some(plan) = exact.take_plan() {
                     local.go_on_from(run, &plan)?;
                 }
                 goes_on
             }
-            (Some(exact), None) => exact.turn(run, building.nodes(), over)?,
+            (Some(exact), None) => exact.turn(run, over)?,
             (_, Some(search)) => {
                 if !search.turn(run)? {
                     // It has no move left; the others may have.
@@ -228,9 +228,9 @@ const GROWTH: u64 = 4;
 const BUILDING_PER_BUFFER: u64 = 10_000;
 /// From `FEW` buffers on, it works at least as much as exact search; this is what a unit of the latter counts.
 const WORK_PER_UNIT: u64 = 16;
-/// From this number of buffers on, a single dive of exact search takes seconds. So building goes first, with these units of
-/// work for each buffer: the first blocks, and then, if there is hope, what usually leaves few. Until `COURSES` were in
-/// vain, it has odd threads for itself, and exact search does no more than a dive a turn on the others.
+/// From this number of buffers on, a single dive of exact search may take seconds. So building goes first, with these units
+/// of work for each buffer: the first blocks, and then, on odd threads, what usually leaves few. Until `COURSES` were in
+/// vain, it has odd threads for itself.
 const LARGE: usize = 2_000;
 const FIRST_BLOCKS: u64 = 100;
 const FEW_BLOCKS: u64 = 5_000;
@@ -260,11 +260,6 @@ impl Building {
         self.is_large && self.search.as_ref().is_some_and(|search| search.courses() < COURSES)
     }
 
-    /// The most nodes for each item of a turn of exact search.
-    fn nodes(&self) -> u64 {
-        if self.leads() { 1 } else { u64::MAX }
-    }
-
     /// Its turn, if it is due before this turn of the others; `exact` is the work of exact search so far.
     fn turn(&mut self, run: &mut Run<'_>, turn: u64, exact: u64, over: &Over<'_>) -> Result<(), Halt> {
         let Some(search) = &self.search else { return Ok(()) };
@@ -278,7 +273,9 @@ impl Building {
         self.next = turn + (1 << given_up);
         if turn == 1 && self.is_large {
             self.build(run, FIRST_BLOCKS * count)?;
-            self.build(run, FEW_BLOCKS * count)?;
+            if self.is_odd {
+                self.build(run, FEW_BLOCKS * count)?;
+            }
             while self.is_odd && self.leads() {
                 over.check()?;
                 self.build(run, BUILDING_PER_BUFFER * count)?;

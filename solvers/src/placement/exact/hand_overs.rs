@@ -52,7 +52,7 @@ fn minimise_merged(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
         while goes_on {
             goes_on = false;
             for search in &mut searches {
-                goes_on |= search.turn(run, u64::MAX, over)?;
+                goes_on |= search.turn(run, over)?;
             }
         }
         Ok(())

@@ -114,7 +114,7 @@ pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
 pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
     team(run, task.stack(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, task, number)?;
-        while minimiser.turn(run, u64::MAX, over)? {}
+        while minimiser.turn(run, over)? {}
         Ok(())
     })
 }
@@ -177,15 +177,13 @@ impl<'p> Minimiser<'p> {
         self.best.take()
     }
 
-    /// One restart of at most `nodes` nodes for each item; false if nothing is left to find.
+    /// One restart; false if nothing is left to find.
     ///
     /// # Errors
     ///
     /// The `Halt` of the run.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, nodes: u64, over: &Over<'_>) -> Result<bool, Halt> {
+    pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
-        // If everything is set aside, the search still takes a node to find that out.
-        let nodes = nodes.saturating_mul(self.task.problem.items.len().max(1) as u64);
         self.turns += 1;
         let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
@@ -201,7 +199,7 @@ impl<'p> Minimiser<'p> {
             over.check()
         };
         let bytes = capacity * self.task.problem.unit();
-        let verdict = self.restarts.step(bytes, turn, nodes, &mut tick)?;
+        let verdict = self.restarts.step(bytes, turn, u64::MAX, &mut tick)?;
         self.take(run, capacity, verdict)?;
         Ok(true)
     }
