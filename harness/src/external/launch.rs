@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -28,6 +29,14 @@ pub(crate) fn began(stamp: &Path) -> Option<Duration> {
     fs::read_to_string(stamp).ok()?.parse().ok().map(Duration::from_nanos)
 }
 
+/// The first word of a stamp file if the program could not be started.
+const REFUSED: &str = "refused: ";
+
+/// Why the program could not be started; `None` if it began.
+pub(crate) fn refused(stamp: &Path) -> Option<String> {
+    fs::read_to_string(stamp).ok()?.strip_prefix(REFUSED).map(str::to_owned)
+}
+
 /// Becomes the program; returns only if that fails.
 pub(crate) fn run(args: &ExecArgs) -> Verdict {
     die_with_parent(args.parent)?;
@@ -36,5 +45,12 @@ pub(crate) fn run(args: &ExecArgs) -> Verdict {
     };
     fs::write(&args.stamp, monotonic().as_nanos().to_string())?;
     let error = Command::new(program).args(arguments).exec();
-    Err(Failure::new(Exit::Usage, format!("{}: {error}", program.display())))
+    let reason = match error.kind() {
+        ErrorKind::NotFound if Path::new(program).exists() => {
+            "the interpreter that its first line names does not exist".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    fs::write(&args.stamp, format!("{REFUSED}{reason}"))?;
+    Err(Failure::new(Exit::Usage, format!("{}: {reason}", program.display())))
 }

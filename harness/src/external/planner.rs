@@ -86,7 +86,8 @@ impl Planner for External {
             reported: self.entry.reported(&ended),
             peak_rss_bytes: ended.peak_rss_bytes,
             fate,
-            stderr: ended.stderr,
+            // Otherwise it is our own complaint.
+            stderr: if ended.refused.is_none() { ended.stderr } else { String::new() },
         });
         answer
     }
@@ -149,7 +150,14 @@ impl External {
         };
         if !status.success() {
             let fate = Fate::Died { signal: status.signal(), code: status.code() };
-            return (fate, Err(failed(format!("{program}: {status}: {}", last_words(&ended.stderr)))));
+            if let Some(reason) = &ended.refused {
+                return (fate, Err(failed(format!("{program} cannot be started: {reason}"))));
+            }
+            let words = last_words(&ended.stderr);
+            // Many programs name themselves.
+            let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+            let begin = if words.contains(name) { String::new() } else { format!("{program}: ") };
+            return (fate, Err(failed(format!("{begin}{status}: {words}"))));
         }
         if has_plan {
             return (Fate::Ended, Ok(()));

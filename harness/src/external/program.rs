@@ -30,6 +30,8 @@ const WORK_OF_A_LOOK: u64 = 256;
 pub(crate) struct Ended {
     /// Its exit status; `None` if it was killed at the run's limits.
     pub(crate) status: Option<ExitStatus>,
+    /// Why it could not be started, if so.
+    pub(crate) refused: Option<String>,
     /// Why it was killed.
     pub(crate) halt: Option<Halt>,
     /// From the moment the process becomes the program to its end.
@@ -87,6 +89,7 @@ pub(crate) fn follow(
     let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
     Ok(Ended {
         status,
+        refused: launch::refused(stamp),
         halt,
         wall,
         peak_rss_bytes: peak,

@@ -144,7 +144,8 @@ pub(crate) fn card(record: &Record) -> String {
     if record.hand_overs > 0 {
         lines.push(("hand-overs", record.hand_overs.to_string()));
     }
-    if !record.stderr_tail.is_empty() {
+    // A single line is the end of the status already.
+    if !status(record).ends_with(record.stderr_tail.trim()) {
         lines.push(("stderr", record.stderr_tail.replace('\n', "\n               ")));
     }
     lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()

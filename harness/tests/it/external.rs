@@ -1,5 +1,6 @@
 //! External planners: honest, lying, hanging, crashing and missing ones. Each has a row, and none harms another.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -96,6 +97,33 @@ fn every_misdeed_is_a_row() {
         let row = plan(folder.path(), key, &[], code);
         assert_eq!(row["detail"], detail, "{row}");
         assert!(row["reason"].as_str().is_some_and(|text| text.contains(reason)), "{reason}: {row}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_once() {
+    let folder = folder();
+    write(folder.path(), "script", "#!/no/such/interpreter\n");
+    let mut permissions = std::fs::metadata(folder.path().join("script")).expect("written").permissions();
+    permissions.set_mode(0o755);
+    std::fs::set_permissions(folder.path().join("script"), permissions).expect("its owner may");
+    let entry = |key: &str, command: &str| {
+        format!(
+            "[[planner]]\nkey = \"external/{key}\"\ncommand = [{command}, \"{{instance}}\", \"{{output}}\"]\n\
+             instance = \"lab\"\n"
+        )
+    };
+    let file = entry("gone", "\"sh\", \"/no/gone.sh\"") + &entry("script", "\"script\"");
+    write(folder.path(), "planners.toml", file);
+    for (key, path, reason) in [
+        ("gone", "/no/gone.sh", "exit status: "),
+        ("script", "/script", "cannot be started: the interpreter"),
+    ] {
+        let (text, _) =
+            run(folder.path(), &["plan", "trace.csv", "--planner", &format!("external/{key}")], 3);
+        assert!(text.contains(reason), "{text}");
+        let told = text.lines().filter(|line| !line.starts_with("planner")).collect::<Vec<_>>().join("\n");
+        assert_eq!(told.matches(path).count(), 1, "{text}");
     }
 }
 
