@@ -182,4 +182,23 @@ pub(crate) struct ShowArgs {
     /// Where to write it: a picture (.svg, .png), or a page to zoom and search (.html)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Width and height of the picture of a plan in pixels, from 320x200; if it is narrower than 600, the legend is below
+    /// the map [default: 1200x640]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = pixels)]
+    pub(crate) size: Option<(u32, u32)>,
+}
+
+/// The most pixels of a picture on one side.
+#[cfg(feature = "reports")]
+const MOST_PIXELS: u32 = 10_000;
+
+/// Reads the size of a picture, `1200x640`.
+#[cfg(feature = "reports")]
+fn pixels(text: &str) -> Result<(u32, u32), String> {
+    let size =
+        text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    match size {
+        Some((width @ 320..=MOST_PIXELS, height @ 200..=MOST_PIXELS)) => Ok((width, height)),
+        _ => Err(format!("a size is WIDTHxHEIGHT in pixels, from 320x200 to {MOST_PIXELS}x{MOST_PIXELS}")),
+    }
 }

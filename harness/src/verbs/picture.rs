@@ -48,8 +48,8 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     let plans = args.plans.iter().map(|file| plan(file, &trace)).collect::<Result<Vec<_>, Failure>>()?;
     let first = plans.first();
     let bytes = match kind {
-        Picture::Svg => drawing(&trace, first, &source.name).to_svg()?.into_bytes(),
-        Picture::Png => drawing(&trace, first, &source.name).to_png()?,
+        Picture::Svg => drawing(&trace, first, &source.name, args.size).to_svg()?.into_bytes(),
+        Picture::Png => drawing(&trace, first, &source.name, args.size).to_png()?,
         Picture::Html => {
             let framework = framework.unwrap_or_default();
             let page = page::of(&source.name, &trace, &framework);
@@ -76,6 +76,12 @@ fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
         Some("svg" | "png") if args.plans.len() > 1 => {
             Err(Failure::usage("a picture shows one plan; a page (.html) shows any number"))
         }
+        Some("svg" | "png") if args.size.is_some() && args.plans.is_empty() => {
+            Err(Failure::usage("--size is of the picture of a plan; a load curve has its own"))
+        }
+        Some("html") if args.size.is_some() => {
+            Err(Failure::usage("--size is of a picture (.svg, .png); a page (.html) fits its window"))
+        }
         Some("svg") => Ok(Picture::Svg),
         Some("png") => Ok(Picture::Png),
         Some("html") => Ok(Picture::Html),
@@ -84,10 +90,14 @@ fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
 }
 
 /// A plan's placement map, or a trace's load curve.
-fn drawing(trace: &Trace, plan: Option<&VerifiedPlan<'_>>, name: &str) -> Drawing {
+fn drawing(trace: &Trace, plan: Option<&VerifiedPlan<'_>>, name: &str, size: Option<(u32, u32)>) -> Drawing {
     match plan {
         Some(_) => {
-            placement_map(&trace.instance, &trace.labels, plan, &MapOptions::default().with_title(name))
+            let mut options = MapOptions::default().with_title(name);
+            if let Some((width, height)) = size {
+                options = options.with_size(width, height);
+            }
+            placement_map(&trace.instance, &trace.labels, plan, &options)
         }
         None => load_curve_plot(&trace.instance, None),
     }

@@ -243,6 +243,17 @@ fn pictures_are_written_whole() {
     }
     json(folder.path(), &["show", "t.csv", "-o", "load.png"], 0);
     run(folder.path(), &["show", "t.csv", "-o", "a.pdf"], 2);
+    run(folder.path(), &["show", "t.csv", "p.csv", "-o", "a.svg", "--size", "440x360"], 0);
+    let picture = std::fs::read_to_string(folder.path().join("a.svg")).expect("written");
+    assert!(picture.contains("width=\"440\" height=\"360\""), "{picture}");
+    for arguments in [
+        &["p.csv", "-o", "a.svg", "--size", "440"][..],
+        &["p.csv", "-o", "a.svg", "--size", "440x99999"],
+        &["p.csv", "-o", "a.html", "--size", "440x360"],
+        &["-o", "a.svg", "--size", "440x360"],
+    ] {
+        run(folder.path(), &[&["show", "t.csv"], arguments].concat(), 2);
+    }
 }
 
 #[test]

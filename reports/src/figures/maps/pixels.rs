@@ -6,7 +6,24 @@ use crate::figures::layout::{Layout, Rectangle};
 use crate::format::{count_real, real};
 
 /// The margins around a map; the legend is in the right one.
-pub(super) const ROOM: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
+const WIDE: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
+/// The margins in a picture that is too narrow for that; the legend is below.
+const NARROW: Room = Room { left: 58, top: 64, right: 14, bottom: 42, below: 5 + ROWS * ROW };
+/// The least width in pixels at which the legend is to the right.
+const LEAST: u32 = 600;
+/// Lines of a legend below a map, and their height in pixels.
+pub(super) const ROWS: u32 = 3;
+pub(super) const ROW: u32 = 16;
+
+/// The margins in a picture of this width in pixels.
+pub(super) const fn room(width: u32) -> Room {
+    if is_narrow(width) { NARROW } else { WIDE }
+}
+
+/// Whether the legend of a picture of this width is below the map.
+pub(super) const fn is_narrow(width: u32) -> bool {
+    width < LEAST
+}
 
 /// Maps steps and addresses to pixels of a raster, row 0 at the top.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +38,10 @@ impl Pixels {
     /// The raster of a map: the area inside the frame, up to the plan's height or the requested top.
     pub(super) fn new(layout: &Layout, options: &MapOptions) -> Self {
         let (width, height) = options.size();
+        let room = room(width);
         Self {
-            columns: (width - ROOM.left - ROOM.right) as usize,
-            rows: (height - ROOM.top - ROOM.bottom - ROOM.below) as usize,
+            columns: (width - room.left - room.right) as usize,
+            rows: (height - room.top - room.bottom - room.below) as usize,
             horizon: layout.horizon,
             top: options.top.unwrap_or(layout.height).max(1),
         }

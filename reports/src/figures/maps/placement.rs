@@ -129,6 +129,25 @@ mod tests {
     }
 
     #[test]
+    fn the_legend_of_a_narrow_map_is_below_it() {
+        let (instance, mut labels) = sample();
+        labels.buffers[0] = Label { category: Some("weight".to_owned()), ..labels.buffers[0].clone() };
+        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let options = MapOptions::default().with_size(440, 360);
+        let svg = placement_map(&instance, &labels, Some(&plan), &options).to_svg().expect("writes");
+        let spot = |name: &str| -> (f64, f64) {
+            let before = svg.split(&format!(">{name}<")).next().expect("is written");
+            let text = before.rsplit("<text").next().expect("has an element");
+            let number =
+                |name: &str| text.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok();
+            (number("x").expect("has a place"), number("y").expect("has a place"))
+        };
+        let (step, weight, free) = (spot("step"), spot("weight"), spot("free"));
+        assert!(weight.1 > step.1 + 10.0 && weight.1 < 360.0, "{weight:?} {step:?}");
+        assert!(weight.1 == free.1 && free.0 > weight.0 + 30.0, "{weight:?} {free:?}");
+    }
+
+    #[test]
     fn an_empty_instance_has_an_empty_map() {
         let empty = Instance::from_buffers(Vec::new()).expect("valid");
         let plan = empty.verify(Plan::default()).expect("valid");
