@@ -20,8 +20,8 @@ pub(crate) struct Spot {
     pub(crate) is_front: bool,
 }
 
-/// The size of the picture in pixels: half a page.
-pub(super) const SIZE: (u32, u32) = (620, 380);
+/// The size of the picture in pixels: half a page, of a report or of the README.
+pub(super) const SIZE: (u32, u32) = (520, 320);
 pub(super) const ROOM: Room = Room { left: 74, top: 16, right: 24, bottom: 46, below: 3 };
 
 /// Draws a dot for each planner, and the front as a line of named dots; `None` without planners.
@@ -59,41 +59,126 @@ fn steps(chart: &mut Chart<'_>, front: &[&Spot], end: f64) -> Drawn {
     line(chart, points, BLUE.stroke_width(1), true)
 }
 
-/// Writes the names of the front beside their dots, over no other name and no dot if there is room.
+/// Writes the names of the front beside their dots: over no other name, and over no dot and no line if there is room.
 fn names(root: &Area<'_>, chart: &Chart<'_>, spots: &[Spot], front: &[&Spot]) -> Drawn {
-    let (right, bottom) = ((SIZE.0 - ROOM.right).cast_signed(), (SIZE.1 - ROOM.bottom).cast_signed() - 8);
     let place = |spot: &Spot| chart.backend_coord(&(spot.time_ns.max(1.0), spot.gap));
-    let dots: Vec<(i32, i32)> = spots.iter().map(place).collect();
-    let mut taken: Vec<(i32, i32, i32)> = Vec::new();
+    let dots: Vec<Point> = spots.iter().map(place).collect();
+    let steps: Vec<Point> = front.iter().map(|spot| place(spot)).collect();
+    let mut taken: Vec<Name> = Vec::new();
     for spot in front {
-        let (x, y) = place(spot);
+        let dot = place(spot);
         let wide = text_width(&spot.label, LETTERS).cast_signed();
-        let is_free = |&(left, middle): &(i32, i32)| {
-            let apart =
-                |&(l, r, m): &(i32, i32, i32)| left > r + 4 || left + wide < l - 4 || (middle - m).abs() > 15;
-            left + wide <= right && middle > 10 && middle < bottom && taken.iter().all(apart)
-        };
-        let covers_no_dot = |&(left, middle): &(i32, i32)| {
-            dots.iter().all(|&(x, y)| x < left - 5 || x > left + wide + 5 || (y - middle).abs() > 11)
-        };
-        let rows = [-12, 12, 0, -26, 26, -40, 40, -54, -68, -82];
-        let places = || {
-            let beside = rows.iter().flat_map(|row| {
-                [(x + 9, y + row), (x - wide - 9, y + row), (x - wide / 2, y + row), (x - wide - 40, y + row)]
-            });
-            beside.filter(&is_free)
-        };
-        let place =
-            places().find(covers_no_dot).or_else(|| places().next()).unwrap_or((x - wide - 8, y - 12));
-        taken.push((place.0, place.0 + wide, place.1));
-        if (place.1 - y).abs() > 14 || place.0 > x + 12 || place.0 + wide < x - 12 {
-            let edge = (x.clamp(place.0, place.0 + wide), place.1 + if place.1 < y { 7 } else { -7 });
-            root.draw(&PathElement::new([(x, y), edge], MUTED.stroke_width(1)))?;
+        let name = places(dot, wide)
+            .filter(|name| name.is_inside() && taken.iter().all(|other| name.is_apart(other)))
+            .min_by_key(|name| name.harm(&dots, &steps))
+            .unwrap_or(Name { dot, left: dot.0 - wide - 9, right: dot.0 - 9, middle: dot.1 - 14 });
+        if let Some(end) = name.leader() {
+            root.draw(&PathElement::new([dot, end], MUTED.stroke_width(1)))?;
         }
         let style = letters(LETTERS, TEXT).pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(spot.label.as_str(), place, style))?;
+        root.draw(&Text::new(spot.label.as_str(), (name.left, name.middle), style))?;
+        taken.push(name);
     }
     Ok(())
+}
+
+type Point = (i32, i32);
+
+/// A place for the name of a dot, in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    dot: Point,
+    left: i32,
+    right: i32,
+    /// The middle of the letters.
+    middle: i32,
+}
+
+/// Places around a dot for a name of this width.
+fn places(dot: Point, wide: i32) -> impl Iterator<Item = Name> {
+    let rows = [-14, 14, 0, -28, 28, -42, 42, -56, -70, -84];
+    let columns = [9, -wide - 9, -wide / 2, 30, -wide - 30, 60, -wide - 60];
+    rows.into_iter().flat_map(move |row| {
+        columns.into_iter().map(move |column| {
+            let left = dot.0 + column;
+            Name { dot, left, right: left + wide, middle: dot.1 + row }
+        })
+    })
+}
+
+impl Name {
+    /// Half the height of the letters.
+    const HALF: i32 = 7;
+
+    /// Whether the name lies inside the frame.
+    fn is_inside(&self) -> bool {
+        let (right, bottom) = (SIZE.0 - ROOM.right, SIZE.1 - ROOM.bottom - ROOM.below - 8);
+        self.left > ROOM.left.cast_signed()
+            && self.right <= right.cast_signed()
+            && self.middle > 10
+            && self.middle < bottom.cast_signed()
+    }
+
+    /// Whether neither of two names is over the other or over its line.
+    fn is_apart(&self, other: &Self) -> bool {
+        let is_free = self.left > other.right + 4
+            || self.right < other.left - 4
+            || (self.middle - other.middle).abs() > 15;
+        let crosses = |name: &Self, line: &Self| {
+            line.leader().is_some_and(|end| points(line.dot, end).any(|point| name.covers(point, 1)))
+        };
+        is_free && !crosses(self, other) && !crosses(other, self)
+    }
+
+    /// The end of the line that joins a dot to its name; `None` if the name is beside the dot.
+    fn leader(&self) -> Option<Point> {
+        let (x, y) = self.dot;
+        let is_beside = (self.middle - y).abs() <= 15 && self.left <= x + 12 && self.right >= x - 12;
+        (!is_beside).then(|| {
+            let across = x.clamp(self.left - 2, self.right + 2);
+            let is_level = (self.middle - y).abs() <= Self::HALF;
+            (across, if is_level { y } else { self.middle + Self::HALF * (y - self.middle).signum() })
+        })
+    }
+
+    /// Whether a point with this much room around it lies under the letters.
+    fn covers(&self, (x, y): Point, room: i32) -> bool {
+        x >= self.left - room && x <= self.right + room && (y - self.middle).abs() <= Self::HALF + room
+    }
+
+    /// How bad the place is: dots and steps under the letters, dots under the line, then the distance.
+    fn harm(&self, dots: &[Point], steps: &[Point]) -> i32 {
+        let count = |covered: &dyn Fn(Point) -> bool| -> i32 {
+            dots.iter().map(|&dot| i32::from(covered(dot))).sum()
+        };
+        let under_letters = count(&|dot| self.covers(dot, 4));
+        // The line begins over the dots that touch its own, wherever it goes.
+        let under_line = self.leader().map_or(0, |end| {
+            count(&|dot| {
+                !is_near(dot, self.dot, 9) && points(self.dot, end).any(|point| is_near(point, dot, 4))
+            })
+        });
+        let on_steps = steps.windows(2).any(|pair| {
+            let corner = (pair[1].0, pair[0].1);
+            points(pair[0], corner).chain(points(corner, pair[1])).any(|point| self.covers(point, 1))
+        });
+        let far =
+            (self.middle - self.dot.1).abs() + (self.left - self.dot.0).max(self.dot.0 - self.right).max(0);
+        under_letters * 10_000 + under_line * 2_000 + i32::from(on_steps) * 500 + far
+    }
+}
+
+/// Whether a point is within this many pixels of a dot, across and up.
+fn is_near((x, y): Point, dot: Point, pixels: i32) -> bool {
+    (x - dot.0).abs() <= pixels && (y - dot.1).abs() <= pixels
+}
+
+/// Points on the way from one to another, a few pixels apart.
+fn points(from: Point, to: Point) -> impl Iterator<Item = Point> {
+    let pieces = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / 2).max(1);
+    (0..=pieces).map(move |piece| {
+        (from.0 + (to.0 - from.0) * piece / pieces, from.1 + (to.1 - from.1) * piece / pieces)
+    })
 }
 
 #[cfg(test)]
@@ -117,6 +202,19 @@ mod tests {
             |name: &str| svg.split(&format!(">{name}<")).next().and_then(|text| text.rsplit("<text").next());
         assert_ne!(at("quick&lt;"), at("close"), "names stand apart");
         assert!(plot(&[]).is_none());
+    }
+
+    #[test]
+    fn a_far_name_has_a_line_that_crosses_no_name_and_no_dot() {
+        let name = |dot, left, middle| Name { dot, left, right: left + 50, middle };
+        assert_eq!(name((100, 100), 109, 100).leader(), None);
+        let far = name((100, 100), 130, 58);
+        assert_eq!(far.leader(), Some((128, 65)));
+        assert!(!far.is_apart(&name((90, 90), 105, 85)), "over the line");
+        assert!(far.is_apart(&name((90, 90), 130, 120)));
+        let steps = [(0, 0)];
+        assert!(far.harm(&[(100, 100), (115, 80)], &steps) > far.harm(&[(100, 100), (140, 80)], &steps));
+        assert!(far.harm(&[(140, 60)], &steps) > far.harm(&[(115, 80)], &steps), "letters before the line");
     }
 
     #[test]
