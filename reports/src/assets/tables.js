@@ -23,3 +23,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// Says above a table that it continues to the right, if it does by more than a scroll bar.
+{
+  const watch = new ResizeObserver((changes) => changes.forEach(({ target }) => {
+    target.previousElementSibling.hidden = target.scrollWidth <= target.clientWidth + 20;
+  }));
+  document.querySelectorAll("figure.table > .scroll").forEach((box) => watch.observe(box));
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_results::queries::{GAP_SHIFT, PlannerGaps};
 use planlab_results::statistics::shifted_geometric_mean;
+use planlab_results::table::Table;
 
 use crate::data::compare::family;
 use crate::data::model::Model;
@@ -11,6 +12,9 @@ use crate::data::tables;
 use crate::figures::gap;
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
+
+/// The planners whose columns are in view at once: with the names of the workloads they fill a screen.
+const SHOWN: usize = 12;
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "How close do plans come?";
@@ -28,13 +32,24 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     page.pieces.extend(gap::plot(&gaps(model, &order)).map(|drawing| Piece::chapter(drawing, caption)));
     for (heading, table) in [("By group of workloads", groups), ("By workload", all)] {
         page.pieces.push(Piece::heading(heading));
-        page.pieces.push(Piece::Table(tables::with_planners(&table, &order)));
+        page.pieces.extend(by_planner(&table, &order));
         let (csv, tex) = (format!("tables/{}.csv", table.name), format!("tables/{}.tex", table.name));
         page.pieces
             .push(Piece::note(Text::from("All variants: ").link("CSV", csv).plain(" ").link("LaTeX", tex)));
         page.files.push(table);
     }
     Some(page)
+}
+
+/// The columns of the best planners, and those of the others on demand.
+fn by_planner(table: &Table, order: &[usize]) -> Vec<Piece> {
+    let (best, others) = order.split_at(order.len().min(SHOWN));
+    let mut pieces = vec![Piece::Table(tables::with_planners(table, best))];
+    if !others.is_empty() {
+        let title = format!("{} more planner{}", others.len(), if others.len() == 1 { "" } else { "s" });
+        pieces.push(Piece::Folded(title, tables::with_planners(table, others)));
+    }
+    pieces
 }
 
 /// The best variant of each family, by mean gap. A planner that ran on many workloads is not behind one that ran on a

@@ -214,6 +214,7 @@ const HIGH: usize = 30;
 fn shown(table: &Table, root: &str) -> Markup {
     html! {
         figure.table {
+            p.note.sideways hidden { "Scroll sideways: the table continues to the right." }
             div.scroll.high[table.rows.len() > HIGH] tabindex="0" {
                 table.sortable.turned[table.turned] {
                     thead { tr { @for (at, column) in table.columns.iter().enumerate() { th.number[table.is_number(at)] scope="col" { span { (column.title) } } } } }
@@ -274,6 +275,7 @@ mod tests {
         assert!(print.contains("td.heat, .keys i, .map img") && print.contains("print-color-adjust: exact"));
         assert!(print.contains(".scroll, .scroll.high, .plot, .tall, #grid { overflow: visible"));
         assert!(print.contains("table:has(th:nth-child(22))") && print.contains("nav, .filters"));
+        assert!(print.contains("details:has(table.turned)::details-content { content-visibility: visible; }"));
     }
 
     #[test]

@@ -184,6 +184,46 @@ fn the_front_page_recommends_and_finds_from_rows() {
     assert_eq!(files.keys().filter(|name| name.starts_with("planners/")).count(), 5);
 }
 
+/// Makes a store with a row for each planner and height, on two recorded nets and a synthetic workload with a bound of 96.
+fn heights(store: &Path, planners: &[(&str, u64)]) {
+    let mut store = Store::open(store).expect("opens");
+    for workload in ["chainer/alexnet/train/b8", "torch/bert/train/b8", "synthetic/uniform/n9/s1"] {
+        for &(planner, height) in planners {
+            let mut row = failure(workload, planner, Status::Feasible, "");
+            row.height = Some(height);
+            store.append(&row).expect("appends");
+        }
+    }
+}
+
+#[test]
+fn gaps_of_many_planners_begin_with_the_best() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let names: Vec<String> = (0..20).map(|number| format!("p{number:02}")).collect();
+    let planners: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(96..).collect();
+    heights(&dir.path().join("store"), &planners);
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let page = text(&files, "gaps.html");
+    let tables: Vec<&str> = page.split("<table").skip(1).collect();
+    let columns = |table: &str| -> Vec<String> {
+        let heads = table.split("</thead>").next().unwrap_or_default().split("<span>").skip(1);
+        heads.filter_map(|head| head.split('<').next()).skip(1).map(str::to_owned).collect()
+    };
+    assert_eq!(tables.len(), 4, "{page}");
+    for pair in tables.chunks(2) {
+        assert_eq!(columns(pair[0]), names[..12]);
+        assert_eq!(columns(pair[1]), names[12..]);
+        assert!(pair[0].contains("<details><summary>8 more planners</summary>"), "{page}");
+    }
+    assert!(page.contains("Scroll sideways"), "{page}");
+    assert_eq!(
+        text(&files, "tables/gaps.csv").lines().next().map(|line| line.matches(',').count()),
+        Some(20)
+    );
+}
+
 #[test]
 fn models_have_their_costs_orders_and_curves() {
     let dir = tempfile::tempdir().expect("a temporary folder");
