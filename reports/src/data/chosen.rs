@@ -5,7 +5,7 @@ use planlab_results::queries::CellRow;
 use crate::data::model::Model;
 
 /// Larger workloads only have maps of the best plan and the baseline's.
-const SMALL: u64 = 2_000;
+pub(crate) const SMALL: u64 = 2_000;
 /// This many of the lowest heights of a small workload are drawn.
 const LOWEST: usize = 3;
 

@@ -3,7 +3,7 @@
 use planlab_results::queries::Leader;
 use planlab_results::table::{Table, Value};
 
-use crate::data::chosen::worst;
+use crate::data::chosen::{SMALL, worst};
 use crate::data::compare::family;
 use crate::data::model::Model;
 use crate::format::{count, nanoseconds, percent, real};
@@ -193,34 +193,50 @@ fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table
     table
 }
 
-/// The map of its worst plan, if that plan has one.
+/// The map of its worst plan, if that plan has one. A planner without a gap has no worst plan: it gets the map of any.
 fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     let model = site.model;
     let Some(cell) = worst(model, planner).map(|number| &model.cells[number]) else { return Vec::new() };
     let mut maps = site.mapped(cell.workload_number).iter();
     let Some(map) = maps.find(|map| model.cells[map.cell].plan == cell.plan) else { return Vec::new() };
-    let gap = cell.gap.map(|gap| format!(", a gap of {}", percent(gap))).unwrap_or_default();
+    let worst = cell.gap.filter(|&gap| gap > 0.0);
+    let heading = if worst.is_some() { "Its worst map" } else { "One of its maps" };
+    let text = worst.map_or_else(
+        || format!("{} The map is of {}.", optimal(model, planner), cell.workload),
+        |gap| format!("On {}, a gap of {}.", cell.workload, percent(gap)),
+    );
     // Planners with equal plans share a page, which has one planner's name.
     let drawn_for = model.cells[map.cell].planner_number;
-    let same = if drawn_for == planner {
-        String::new()
+    let (same, under) = if drawn_for == planner {
+        (String::new(), "")
     } else {
-        format!(" {} has the same plan.", model.all.planners[drawn_for].label)
+        let other = &model.all.planners[drawn_for].label;
+        (format!(" {other} found the same plan."), " (under that name)")
     };
-    let text = Text::from(format!("On {}{gap}.{same} ", cell.workload))
+    let text = Text::from(format!("{text}{same} "))
         .link("The plan in full", &map.page)
-        .plain(", ")
+        .plain(format!("{under}, "))
         .link("the workload", site.page_of(cell.workload_number))
         .plain(".");
+    let label = &model.all.planners[planner].label;
     let drawn = match &map.maps {
-        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone()),
+        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone().named(label)),
         Maps::Pictures { placement, size, .. } => {
-            let caption =
-                format!("Placement map of its worst plan, on {}: time across, address up.", cell.workload);
+            let caption = format!("Placement map of {label} on {}: time across, address up.", cell.workload);
             Piece::Picture(Picture::file(placement, *size, caption))
         }
     };
-    vec![Piece::heading("Its worst map"), Piece::text(text), drawn]
+    vec![Piece::heading(heading), Piece::text(text), drawn]
+}
+
+/// The workloads on which a planner is optimal if its worst map, one of small workloads alone, has no gap.
+fn optimal(model: &Model, planner: usize) -> String {
+    let own = model.leaders.iter().find(|leader| leader.planner_number == planner);
+    if own.is_some_and(|own| own.optimal == own.cells) {
+        "It is optimal on every workload that it ran on.".to_owned()
+    } else {
+        format!("All of its plans for up to {} buffers are optimal.", count(SMALL))
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,16 @@ use super::scene::{CallStacks, Panel, Scene};
 use crate::figures::layout::Rectangle;
 
 /// The data as text for a page.
-pub(super) fn text(scene: &Scene<'_>) -> String {
+pub(super) fn text(data: &Json) -> String {
+    // Text in the data must not end the script.
+    data.to_string().replace('<', "\\u003c")
+}
+
+pub(super) fn json(scene: &Scene<'_>) -> Json {
     let load = scene.instance.load();
     let mut categories = Words::default();
     let buffers = buffers(scene.instance, scene.labels, &scene.stacks, &mut categories);
-    let data = json!({
+    json!({
         "horizon": scene.instance.horizon(),
         "load": { "bytes": load.bytes, "step": load.step },
         "bound": scene.bound,
@@ -22,9 +27,7 @@ pub(super) fn text(scene: &Scene<'_>) -> String {
         "buffers": buffers,
         "panels": scene.panels.iter().map(|panel| placed(scene.instance, panel)).collect::<Vec<Json>>(),
         "colors": colors::json(&categories.words),
-    });
-    // Text in the data must not end the script.
-    data.to_string().replace('<', "\\u003c")
+    })
 }
 
 /// The rectangles that every panel has, but for their lowest address. `of` is left out where each buffer is one rectangle.

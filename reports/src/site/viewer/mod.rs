@@ -9,6 +9,7 @@ mod scene;
 mod words;
 
 use maud::{Markup, PreEscaped, html};
+use serde_json::Value as Json;
 
 pub use scene::CallStacks;
 pub(crate) use scene::{Panel, Scene};
@@ -32,7 +33,7 @@ pub(super) const SCRIPT_FILE: &str = "viewer.js";
 /// A viewer in a page.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerPart {
-    data: String,
+    data: Json,
     label: String,
     /// Panels with a step to look at.
     tops: Vec<(usize, String)>,
@@ -46,14 +47,26 @@ impl ViewerPart {
         let names: Vec<&str> = scene.panels.iter().map(|panel| panel.name.as_str()).collect();
         let tops = scene.panels.iter().enumerate().filter(|(_, panel)| panel.blocked.is_some());
         Self {
-            data: data::text(scene),
-            label: format!("Map of memory over time: {}", names.join("; ")),
+            data: data::json(scene),
+            label: label(&names),
             tops: tops.map(|(number, panel)| (number, panel.name.clone())).collect(),
             horizon: scene.instance.horizon().get(),
             peak: scene.instance.load().step.get(),
             caption: caption.into(),
         }
     }
+
+    /// The same placement under another name, of a viewer with one panel.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.data["panels"][0]["name"] = name.into();
+        self.label = label(&[name]);
+        self.tops.iter_mut().for_each(|(_, top)| name.clone_into(top));
+        self
+    }
+}
+
+fn label(names: &[&str]) -> String {
+    format!("Map of memory over time: {}", names.join("; "))
 }
 
 const HELP: &str = "Drag or arrows move; the wheel or + and \u{2212} zoom (wheel with Shift: time alone, with Alt: addresses \
@@ -77,7 +90,7 @@ pub(super) fn html(part: &ViewerPart) -> Markup {
                 section aria-label="the largest buffers in use at the step" { h3 { "In use at the step" } ol.live {} }
                 section.picked aria-label="the picked buffer" aria-live="polite" { h3 { "Picked buffer" } div {} }
             }
-            script.data type="application/json" { (PreEscaped(&part.data)) }
+            script.data type="application/json" { (PreEscaped(data::text(&part.data))) }
             figcaption { (part.caption) }
         }
     }

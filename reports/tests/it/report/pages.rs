@@ -114,7 +114,19 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     assert_eq!(cells, [of("a.b.1", &all), of("a.b.2", &["best-fit", "exact", "second", "third"])].concat());
     let worst = text(&files, "planners/fourth.html");
     assert!(worst.contains("Its worst map") && worst.contains("<figure class=\"viewer\""), "{worst}");
-    assert!(text(&files, "planners/same-plan.html").contains("../cells/a.b.1--exact.html"));
+    assert!(!worst.contains("optimal on every workload"), "{worst}");
+    // The map of a plan that several planners found has the name of the page's own.
+    let shared = text(&files, "planners/same-plan.html");
+    for said in [
+        "It is optimal on every workload that it ran on. The map is of a/b/1. exact found the same plan.",
+        "<a href=\"../cells/a.b.1--exact.html\">The plan in full</a> (under that name), ",
+        "aria-label=\"Map of memory over time: same-plan\"",
+        "\"name\":\"same-plan\"",
+    ] {
+        assert!(shared.contains(said), "{said}\n{shared}");
+    }
+    assert!(!shared.contains("worst map") && !shared.contains("\"name\":\"exact\""), "{shared}");
+    assert!(text(&files, "cells/a.b.1--exact.html").contains("\"name\":\"exact\""));
     let table = text(&files, "tables/cells.csv");
     let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
     assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
