@@ -98,6 +98,14 @@ impl Comparison {
         families
     }
 
+    /// A planner's rank from 1, and the number of other planners with the same mean gap; `None` if it is not compared.
+    pub(crate) fn rank(&self, planner: usize) -> Option<(usize, usize)> {
+        let own = self.ranked.iter().find(|one| one.planner == planner)?.gap;
+        let counted = |is: fn(f64, f64) -> bool| self.ranked.iter().filter(|one| is(one.gap, own)).count();
+        let less = counted(|gap, own| gap < own);
+        Some((less + 1, counted(|gap, own| gap <= own) - less - 1))
+    }
+
     /// The planners to which no other is both faster and closer; the fastest first.
     pub(crate) fn front(&self) -> Vec<&Ranked> {
         let mut timed: Vec<(f64, &Ranked)> =
@@ -205,6 +213,14 @@ mod tests {
         let chosen: Vec<&str> = compared.chosen(9).into_iter().map(|one| one.label.as_str()).collect();
         assert_eq!(chosen.last(), Some(&"slow-and-far"));
         assert_eq!(compared.chosen(2).len(), 2);
+    }
+
+    #[test]
+    fn planners_with_equal_gaps_share_a_rank() {
+        let compared = sample();
+        let ranks: Vec<_> = compared.ranked.iter().map(|one| compared.rank(one.planner)).collect();
+        assert_eq!(ranks, [(1, 1), (1, 1), (3, 0), (4, 0), (5, 0)].map(Some));
+        assert_eq!(compared.rank(99), None);
     }
 
     #[test]

@@ -32,17 +32,21 @@ fn sentence(summary: &str) -> String {
     format!("{first}{}{end}", letters.as_str())
 }
 
-/// Its rank in the comparison of the summary.
+/// Its rank in the comparison of the summary, and how many planners share it.
 fn standing(model: &Model, planner: usize) -> Option<String> {
     let compared = model.compared.as_ref()?;
-    let rank = compared.ranked.iter().position(|one| one.planner == planner)?;
-    let own = &compared.ranked[rank];
+    let own = compared.ranked.iter().find(|one| one.planner == planner)?;
+    let (rank, others) = compared.rank(planner)?;
+    let tied = match others {
+        0 => String::new(),
+        1 => ", tied with 1 other,".to_owned(),
+        others => format!(", tied with {others} others,"),
+    };
     let time = own.time_ns.map(|time| format!(", in {} on average", nanoseconds(time))).unwrap_or_default();
     let front = compared.front().iter().any(|one| one.planner == planner);
     let front = if front { " No planner is both faster and closer." } else { "" };
     Some(format!(
-        "By mean gap it is number {} of {} planners on the same {} {}: {}{time}.{front}",
-        rank + 1,
+        "By mean gap it is number {rank} of {} planners{tied} on the same {} {}: {}{time}.{front}",
         compared.ranked.len(),
         compared.workloads.len(),
         compared.scope,

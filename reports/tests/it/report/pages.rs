@@ -209,6 +209,25 @@ fn heights(store: &Path, planners: &[(&str, u64)]) {
 }
 
 #[test]
+fn planners_that_tie_share_their_rank() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let planners = [("a", 96), ("b", 96), ("c", 96), ("d", 108), ("e", 120), ("f", 120)];
+    heights(&dir.path().join("store"), &planners);
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    for (planner, rank) in [
+        ("a", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
+        ("c", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
+        ("d", "number 4 of 6 planners on the same 3 workloads"),
+        ("f", "number 5 of 6 planners, tied with 1 other, on the same 3 workloads"),
+    ] {
+        let page = text(&files, &format!("planners/{planner}.html"));
+        assert!(page.contains(rank), "{rank}\n{page}");
+    }
+}
+
+#[test]
 fn gaps_of_many_planners_begin_with_the_best() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let names: Vec<String> = (0..20).map(|number| format!("p{number:02}")).collect();
