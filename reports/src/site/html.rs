@@ -275,7 +275,9 @@ mod tests {
         assert!(print.contains("td.heat, .keys i, .map img") && print.contains("print-color-adjust: exact"));
         assert!(print.contains(".scroll, .scroll.high, .plot, .tall, #grid { overflow: visible"));
         assert!(print.contains("table:has(th:nth-child(22))") && print.contains("nav, .filters"));
-        assert!(print.contains("details:has(table.turned)::details-content { content-visibility: visible; }"));
+        assert!(
+            print.contains("details:has(table.turned)::details-content { content-visibility: visible; }")
+        );
     }
 
     #[test]
