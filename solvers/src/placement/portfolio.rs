@@ -9,7 +9,8 @@
 //!    plans of other threads at once, on odd threads when it restarts.
 //! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
 //!    on while it joins more than half of the buffers, more seldom with each course that it has to give up. If there are
-//!    many buffers, it gets as much work as exact search, and begins; odd threads are its own then.
+//!    many buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are
+//!    its own then.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
@@ -158,13 +159,15 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
             (None, None) if building.search.is_some() => true,
             (None, None) => return Ok(()),
             (Some(exact), Some(local)) if !is_local => {
-                let goes_on = exact.turn(run, over)?;
+                let goes_on = exact.turn_beside(run, over, &mut |run, work| building.catch_up(run, work))?;
                 if let Some(plan) = exact.take_plan() {
                     local.go_on_from(run, &plan)?;
                 }
                 goes_on
             }
-            (Some(exact), None) => exact.turn(run, over)?,
+            (Some(exact), None) => {
+                exact.turn_beside(run, over, &mut |run, work| building.catch_up(run, work))?
+            }
             (_, Some(search)) => {
                 if !search.turn(run)? {
                     // It has no move left; the others may have.
@@ -260,17 +263,33 @@ impl Building {
         self.is_large && self.search.as_ref().is_some_and(|search| search.courses() < COURSES)
     }
 
+    /// How often it waits twice as long.
+    fn given_up(&self) -> u64 {
+        self.search.as_ref().map_or(0, |search| (search.courses() / COURSES).min(DOUBLINGS))
+    }
+
+    /// The units of work that it lacks beside exact search with work `exact`.
+    fn behind(&self, run: &Run<'_>, exact: u64) -> u64 {
+        let Some(search) = &self.search else { return 0 };
+        let share = if run.instance().len() >= FEW { (WORK_PER_UNIT * exact) >> self.given_up() } else { 0 };
+        share.saturating_sub(search.work())
+    }
+
+    /// Builds during a restart of exact search, if it is behind by as much as the first blocks take: with thousands of
+    /// buffers, one restart may outlast the run.
+    fn catch_up(&mut self, run: &mut Run<'_>, exact: u64) -> Result<(), Halt> {
+        let behind = self.behind(run, exact);
+        if behind < FIRST_BLOCKS * run.instance().len() as u64 { Ok(()) } else { self.build(run, behind) }
+    }
+
     /// Its turn, if it is due before this turn of the others; `exact` is the work of exact search so far.
     fn turn(&mut self, run: &mut Run<'_>, turn: u64, exact: u64, over: &Over<'_>) -> Result<(), Halt> {
-        let Some(search) = &self.search else { return Ok(()) };
-        let count = run.instance().len() as u64;
-        let given_up = (search.courses() / COURSES).min(DOUBLINGS);
-        let share = if count >= FEW as u64 { (WORK_PER_UNIT * exact) >> given_up } else { 0 };
-        let behind = share.saturating_sub(search.work());
-        if turn < self.next && behind == 0 {
+        let behind = self.behind(run, exact);
+        if self.search.is_none() || (turn < self.next && behind == 0) {
             return Ok(());
         }
-        self.next = turn + (1 << given_up);
+        let count = run.instance().len() as u64;
+        self.next = turn + (1 << self.given_up());
         if turn == 1 && self.is_large {
             self.build(run, FIRST_BLOCKS * count)?;
             if self.is_odd {
@@ -305,6 +324,7 @@ mod tests {
     use planlab_dsa::{Budget, execute};
 
     use super::*;
+    use crate::placement::testing::almost_tight;
     use crate::registry;
 
     #[test]
@@ -318,6 +338,12 @@ mod tests {
         };
         assert!(outcome(&Portfolio).is_some());
         assert_eq!(outcome(&BestFit), None, "the limit is too high to tell");
+    }
+
+    #[test]
+    fn blocks_are_built_during_a_long_restart() {
+        let budget = Budget { work: Some(10_000_000), ..Budget::default() };
+        assert!(execute(&Portfolio, &almost_tight(2_400, 3), budget, 0).is_optimal());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Buffers, instances and offsets for the tests of planners.
 
+use planlab_dsa::testing::guillotine;
 use planlab_dsa::{
     Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, Instance, LiveRange, Planner, execute,
 };
@@ -47,4 +48,18 @@ pub(crate) fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     }
+}
+
+/// Guillotine cuts of which every buffer lacks up to a tenth, so that little fits exactly. Those of one step keep their sizes,
+/// and the load.
+pub(crate) fn almost_tight(count: u32, seed: u64) -> Instance {
+    let (tight, _) = guillotine(count, Bytes::new(1 << 30), seed);
+    let full = tight.buffers()[0].live.start();
+    let loosen = |(index, buffer): (usize, &Buffer)| {
+        let lacks = !buffer.live.contains(full);
+        let part = if lacks { (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 } else { 0 };
+        let size = buffer.size.get() - buffer.size.get() / 1280 * part;
+        Buffer { size: Bytes::new(size), ..buffer.clone() }
+    };
+    Instance::from_buffers(tight.buffers().iter().enumerate().map(loosen).collect()).expect("valid")
 }

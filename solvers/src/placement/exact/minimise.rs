@@ -26,6 +26,9 @@ const MOST_LOOKED_AT: usize = 2_000;
 /// Capacities that are tried with each plain ranking before any is blurred.
 const PLAIN_CAPACITIES: u64 = 8;
 
+/// What else runs during a restart; see [`Minimiser::turn_beside`].
+pub(crate) type Beside<'b> = dyn FnMut(&mut Run<'_>, u64) -> Result<(), Halt> + 'b;
+
 /// A problem, and the buffers set aside from it.
 pub(crate) struct Task {
     problem: Problem,
@@ -183,6 +186,21 @@ impl<'p> Minimiser<'p> {
     ///
     /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
+        self.turn_beside(run, over, &mut |_, _| Ok(()))
+    }
+
+    /// The same. A restart may take minutes, so `beside` is called at every node, with the units of work of all turns so
+    /// far.
+    ///
+    /// # Errors
+    ///
+    /// The `Halt` of the run or of `beside`.
+    pub(crate) fn turn_beside(
+        &mut self,
+        run: &mut Run<'_>,
+        over: &Over<'_>,
+        beside: &mut Beside<'_>,
+    ) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
         self.turns += 1;
         let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
@@ -196,7 +214,8 @@ impl<'p> Minimiser<'p> {
         let mut tick = |work| {
             *done += work;
             run.tick(work)?;
-            over.check()
+            over.check()?;
+            beside(run, *done)
         };
         let bytes = capacity * self.task.problem.unit();
         let verdict = self.restarts.step(bytes, turn, u64::MAX, &mut tick)?;
