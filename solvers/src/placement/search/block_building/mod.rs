@@ -102,6 +102,7 @@ mod tests {
     use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, Outcome, execute};
 
     use super::*;
+    use crate::placement::testing::{self, almost_tight};
 
     fn plan(instance: &Instance, work: u64, seed: u64) -> Outcome<'_> {
         execute(&BlockBuilding, instance, Budget { work: Some(work), ..Budget::default() }, seed)
@@ -152,17 +153,7 @@ mod tests {
     #[test]
     fn blocks_that_do_not_fit_the_load_are_placed_a_little_above_it() {
         for seed in 0..4 {
-            let (tight, _) = guillotine(400, Bytes::new(1 << 30), seed);
-            // Every buffer lacks up to a tenth, so that few joins are exact; those of one step keep the load.
-            let full = tight.buffers()[0].live;
-            let loosen = |(index, buffer): (usize, &Buffer)| {
-                let lacks = !buffer.live.contains(full.start());
-                let part = if lacks { (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 } else { 0 };
-                let size = buffer.size.get() - buffer.size.get() / 1280 * part;
-                Buffer { size: Bytes::new(size), ..buffer.clone() }
-            };
-            let buffers = tight.buffers().iter().enumerate().map(loosen).collect();
-            let instance = Instance::from_buffers(buffers).expect("valid");
+            let instance = almost_tight(400, seed);
             let outcome = plan(&instance, 4_000_000, seed);
             let (height, load) = (outcome.height().expect("a plan").get(), instance.load().bytes.get());
             assert!(height <= load / 100 * 104, "seed {seed}: {height} over a load of {load}");
@@ -172,15 +163,26 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_plan() {
         let (instance, _) = guillotine(300, Bytes::new(1 << 30), 9);
-        let offsets = |seed| plan(&instance, 60_000, seed).best.map(|best| best.offsets().to_vec());
+        let offsets = |seed| plan(&instance, 240_000, seed).best.map(|best| best.offsets().to_vec());
         assert_eq!(offsets(3), offsets(3));
+        assert_ne!(offsets(3), offsets(4), "the seed decides");
     }
 
     #[test]
-    fn it_takes_no_work_where_nothing_fits_together() {
-        let buffer = |start| Buffer::new(Bytes::new(5), LiveRange::new(start, start + 3).expect("not empty"));
-        let instance = Instance::from_buffers((0..9).map(buffer).collect()).expect("valid");
-        let outcome = plan(&instance, 1 << 40, 1);
-        assert!(outcome.end.is_ok_and(|stop| stop != planlab_dsa::Stop::WorkLimit));
+    fn it_ends_if_nothing_fits_together() {
+        // Starts are even and ends odd; a load of 4 and an optimum of 5.
+        let instance = testing::instance(&[
+            (2, 0, 5),
+            (1, 4, 11),
+            (1, 6, 11),
+            (1, 14, 15),
+            (2, 8, 13),
+            (2, 12, 15),
+            (1, 4, 7),
+            (2, 0, 3),
+        ]);
+        let outcome = plan(&instance, 1 << 22, 1);
+        assert_eq!(outcome.height(), Some(Bytes::new(5)));
+        assert_eq!(outcome.end, Ok(planlab_dsa::Stop::Finished));
     }
 }

@@ -67,7 +67,8 @@ pub(crate) struct BlockSearch {
     joins: Joins,
     rng: ChaCha8Rng,
     courses: u64,
-    /// The fewest blocks of this course, and the fewest that were placed.
+    /// The fewest blocks of any course, and of this one, and the fewest that were placed.
+    fewest_ever: usize,
     fewest: usize,
     placed: usize,
     attempt: Option<Attempt>,
@@ -102,6 +103,7 @@ impl BlockSearch {
             joins: Joins::default(),
             rng: ChaCha8Rng::seed_from_u64(run.rng().random()),
             courses: 0,
+            fewest_ever: buffers.len(),
             fewest: buffers.len(),
             placed: usize::MAX,
             attempt: None,
@@ -118,9 +120,24 @@ impl BlockSearch {
         self.courses
     }
 
-    /// Whether the fewest blocks of this course are at most half as many as buffers.
+    /// Whether the fewest blocks of any course are at most half as many as buffers.
     pub(crate) const fn is_promising(&self) -> bool {
-        2 * self.fewest <= self.buffers.len()
+        2 * self.fewest_ever <= self.buffers.len()
+    }
+
+    /// Counts work, for this search and for the run.
+    fn spend(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+        self.work += units;
+        run.tick(units)
+    }
+
+    /// Whether there are fewer blocks than before in this course.
+    fn is_fewest(&mut self) -> bool {
+        let blocks = self.forest.roots().len();
+        let is_fewest = blocks < self.fewest;
+        self.fewest = self.fewest.min(blocks);
+        self.fewest_ever = self.fewest_ever.min(blocks);
+        is_fewest
     }
 
     /// Begins a course. False if nothing could be joined.
@@ -129,13 +146,15 @@ impl BlockSearch {
             self.place(run)?;
         }
         self.capacity = self.draw_capacity(run);
+        self.spend(run, self.buffers.len() as u64)?;
         self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
         self.joins.vary(&mut self.rng);
         self.join(run, &[])?;
         self.forest.keep();
         self.courses += 1;
         (self.attempt, self.quiet, self.failures) = (None, 0, 0);
-        (self.fewest, self.placed) = (self.forest.roots().len(), usize::MAX);
+        (self.fewest, self.placed) = (self.buffers.len(), usize::MAX);
+        self.is_fewest();
         self.try_planning(run)?;
         Ok(self.fewest < self.buffers.len())
     }
@@ -160,8 +179,8 @@ impl BlockSearch {
     }
 
     /// Takes apart blocks that start or end at one column, down to `depth` levels. Returns their parts.
-    fn ruin(&mut self, depth: u32, chance: f64, most: usize) -> Vec<u32> {
-        let Some(first) = self.choose() else { return Vec::new() };
+    fn ruin(&mut self, run: &mut Run<'_>, depth: u32, chance: f64, most: usize) -> Result<Vec<u32>, Halt> {
+        let Some(first) = self.choose() else { return Ok(Vec::new()) };
         let block = self.forest.block(first);
         let column = if self.rng.random() { block.start } else { block.end };
         let mut open = vec![first];
@@ -180,9 +199,9 @@ impl BlockSearch {
                 break;
             }
         }
-        self.work += open.len() as u64;
+        self.spend(run, open.len() as u64)?;
         open.retain(|&id| self.forest.is_root(id));
-        open
+        Ok(open)
     }
 
     /// A random root; during an attempt, if possible, one of its region.
@@ -204,9 +223,9 @@ impl BlockSearch {
     /// Begins to build a region again.
     fn attempt(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let saved = self.forest.clone();
-        self.work += self.buffers.len() as u64;
+        self.spend(run, self.buffers.len() as u64)?;
         let most = self.rng.random_range(LEAST_REGION..MOST_REGION);
-        let parts = self.ruin(u32::MAX, 1.0, most);
+        let parts = self.ruin(run, u32::MAX, 1.0, most)?;
         let blocks = parts.iter().map(|&id| self.forest.block(id));
         let start = blocks.clone().map(|block| block.start).min().unwrap_or(0);
         let end = blocks.map(|block| block.end).max().unwrap_or(0);
@@ -225,7 +244,7 @@ impl BlockSearch {
         if blocks >= before && attempt.steps < ATTEMPT {
             return;
         }
-        self.failures = if blocks < before { 0 } else { self.failures + 1 };
+        self.failures += 1;
         self.quiet = 0;
         if let Some(attempt) = self.attempt.take().filter(|_| blocks > before) {
             self.forest = attempt.saved;
@@ -280,7 +299,7 @@ impl BlockSearch {
         let offsets = self.forest.spread(offsets);
         let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
         order.sort_by_key(|&id| offsets[id as usize]);
-        self.work += order.len() as u64;
+        self.spend(run, order.len() as u64)?;
         start::in_order(run, order).map(drop)
     }
 }
@@ -310,8 +329,7 @@ fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, H
 
 impl Search for BlockSearch {
     fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.work += 1;
-        run.tick(1)?;
+        self.spend(run, 1)?;
         self.settle();
         let blocks = self.forest.roots().len();
         if self.courses == 0 || self.failures > PATIENCE + blocks as u64 / 4 || blocks == 1 {
@@ -323,7 +341,7 @@ impl Search for BlockSearch {
             return Ok(true);
         }
         let (depth, chance) = (self.rng.random_range(1..DEPTH), self.rng.random_range(0.3..0.9));
-        let parts = self.ruin(depth, chance, MOST_PARTS);
+        let parts = self.ruin(run, depth, chance, MOST_PARTS)?;
         self.join(run, &parts)?;
         let most = blocks + usize::from(self.rng.random_range(0..WORSE) == 0);
         let left = self.forest.roots().len();
@@ -333,8 +351,8 @@ impl Search for BlockSearch {
             return Ok(true);
         }
         self.forest.keep();
-        if left < self.fewest {
-            (self.fewest, self.quiet, self.failures) = (left, 0, 0);
+        if self.is_fewest() {
+            (self.quiet, self.failures) = (0, 0);
         }
         self.try_planning(run)?;
         Ok(true)
