@@ -208,6 +208,7 @@ impl LnsTurns {
             let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
             self.lns.adopt(run, &offsets);
             self.annealing.walk().adopt(run, &offsets)?;
+            self.end = self.work() + COURSE * luby(self.course);
         }
         Ok(())
     }
@@ -226,6 +227,9 @@ pub(crate) struct LnsSearch {
     /// The lowest plan of this search, and its height.
     own: u64,
     best_offsets: Vec<u64>,
+    /// The lowest offsets of this course, and their height.
+    course_offsets: Vec<u64>,
+    course_height: u64,
     ceiling: u64,
     /// The distance of the ceiling below the best height.
     ambition: u64,
@@ -260,6 +264,8 @@ impl LnsSearch {
             lives,
             is_free,
             best_offsets: offsets.clone(),
+            course_offsets: offsets.clone(),
+            course_height: best,
             offsets,
             best,
             own: best,
@@ -390,9 +396,7 @@ impl LnsSearch {
         if self.tall.is_empty() {
             return self.reach(run);
         }
-        if height(&self.model, &self.offsets) < self.best {
-            self.remember(run)?;
-        }
+        self.compare(run)?;
         let excess = self.excess();
         if excess < self.least_excess {
             (self.least_excess, self.failures) = (excess, 0);
@@ -414,16 +418,27 @@ impl LnsSearch {
         if height(&self.model, &packed) <= height(&self.model, &self.offsets) {
             self.offsets = packed;
         }
-        self.remember(run)?;
+        self.compare(run)?;
         self.ambition = self.ambition.saturating_mul(2);
         self.set_ceiling(run);
         Ok(())
     }
 
-    fn remember(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        self.best = height(&self.model, &self.offsets);
-        self.own = self.best;
-        self.best_offsets.clone_from(&self.offsets);
+    /// Keeps the offsets if they are the lowest of the course, and offers them if they are the lowest of all.
+    fn compare(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let height = height(&self.model, &self.offsets);
+        if height < self.course_height {
+            self.course_height = height;
+            self.course_offsets.clone_from(&self.offsets);
+        }
+        if height < self.own {
+            self.own = height;
+            self.best_offsets.clone_from(&self.offsets);
+        }
+        if height >= self.best {
+            return Ok(());
+        }
+        self.best = height;
         if run.improves(Bytes::new(self.best * self.model.grain)) {
             run.offer(self.model.plan(self.offsets.iter().copied()))?;
         }
@@ -445,6 +460,7 @@ impl LnsSearch {
         self.offsets.extend_from_slice(offsets);
         self.best_offsets.clone_from(&self.offsets);
         self.own = height(&self.model, offsets);
+        self.begin_course();
         self.best = self.model.incumbent(run, self.own);
         self.ambition = (self.best / AMBITION).max(1);
         self.set_ceiling(run);
@@ -453,17 +469,23 @@ impl LnsSearch {
     /// Starts from a plan, with small neighbourhoods.
     fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
         self.offsets = offsets;
+        self.begin_course();
         self.size = FIRST;
         self.ambition = (self.best / AMBITION).max(1);
         self.set_ceiling(run);
     }
 
+    fn begin_course(&mut self) {
+        self.course_offsets.clone_from(&self.offsets);
+        self.course_height = height(&self.model, &self.offsets);
+    }
+
     /// After a long time without progress: raises the ceiling; if it is at its highest, lowers it again by far.
-    /// Continues from the best plan or from the current one.
+    /// Continues from the lowest plan of the course or from the current one.
     fn relent(&mut self, run: &mut Run<'_>) {
         self.ambition = if self.ambition > 1 { self.ambition / 2 } else { (self.best / AMBITION).max(1) };
         if run.rng().random() {
-            self.offsets.clone_from(&self.best_offsets);
+            self.offsets.clone_from(&self.course_offsets);
         }
         self.set_ceiling(run);
     }
