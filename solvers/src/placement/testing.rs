@@ -50,7 +50,7 @@ pub(crate) fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Guillotine cuts of which every buffer lacks up to a tenth, so that little fits exactly. Those of one step keep their sizes,
+/// Guillotine cuts. Every buffer lacks up to a tenth, so that little fits exactly; those of one step keep their sizes,
 /// and the load.
 pub(crate) fn almost_tight(count: u32, seed: u64) -> Instance {
     let (tight, _) = guillotine(count, Bytes::new(1 << 30), seed);
