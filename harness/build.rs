@@ -22,9 +22,11 @@ fn main() {
         println!("cargo:rustc-link-arg-bin=planlab=-no-pie");
     }
     println!("cargo:rerun-if-changed=build.rs");
-    for file in ["../.git/HEAD", "../.git/index"] {
-        if Path::new(file).exists() {
-            println!("cargo:rerun-if-changed={file}");
+    for file in ["HEAD", "index"] {
+        // In a further work tree of git they lie elsewhere.
+        let path = output("git", &["rev-parse", "--path-format=absolute", "--git-path", file]);
+        if let Some(path) = path.filter(|path| Path::new(path).exists()) {
+            println!("cargo:rerun-if-changed={path}");
         }
     }
 }

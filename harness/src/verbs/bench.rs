@@ -333,7 +333,8 @@ fn surprises(suite: Option<&Suite>, order: &Order<'_>, tally: &Tally) -> Vec<Sur
 }
 
 fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
-    note(&format!("{} cells, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display()));
+    let noun = if tally.rows.len() == 1 { "cell" } else { "cells" };
+    note(&format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display()));
     for (workload, reason) in &tally.unreadable {
         note(&format!("{workload} could not be read: {reason}"));
     }

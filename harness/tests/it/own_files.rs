@@ -41,7 +41,7 @@ fn a_bench_of_files_resumes_and_a_changed_file_is_another_workload() {
 
     write(folder.path(), "my.csv", TRACE.replace("1000", "3000"));
     let (changed, stderr) = bench(folder.path(), &["my.csv", "--planner", "first-fit/size"], 0);
-    assert!(stderr.contains("1 cells, 1 run now"), "{stderr}");
+    assert!(stderr.contains("1 cell, 1 run now"), "{stderr}");
     assert!(workloads(&changed).is_disjoint(&keys), "{changed:?}");
     let (aligned, _) = bench(folder.path(), &["my.csv", "--align", "512", "--planner", "first-fit/size"], 0);
     assert!(workloads(&aligned).is_disjoint(&workloads(&changed)), "{aligned:?}");

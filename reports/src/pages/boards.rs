@@ -219,7 +219,7 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
 }
 
 /// A number with its noun: `1 workload`, `2 workloads`.
-fn counted(number: u64, noun: &str) -> String {
+pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 

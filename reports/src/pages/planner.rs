@@ -3,6 +3,7 @@
 use planlab_results::queries::Leader;
 use planlab_results::table::{Table, Value};
 
+use super::boards::counted;
 use crate::data::chosen::{SMALL, worst};
 use crate::data::compare::family;
 use crate::data::model::Model;
@@ -98,12 +99,12 @@ fn results(own: &Leader) -> Vec<(&'static str, String)> {
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     vec![
         ("workloads", count(own.workloads as u64)),
-        ("answers", format!("{} of {} cells", count(own.answers as u64), count(own.cells as u64))),
+        ("answers", format!("{} of {}", count(own.answers as u64), counted(own.cells as u64, "cell"))),
         (
             "optimal",
             format!(
-                "{} cells, {} proved in its own runs",
-                count(own.optimal as u64),
+                "{}, {} proved in its own runs",
+                counted(own.optimal as u64, "cell"),
                 count(own.proved as u64)
             ),
         ),
