@@ -6,7 +6,7 @@
 //! between bound and incumbent. How hard a capacity is varies as much between capacities as between preferences, and a
 //! success far down saves all the steps to it.
 
-use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope};
+use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope, Stop};
 use rand::RngExt;
 
 use super::hand_overs::Merge;
@@ -180,7 +180,7 @@ impl<'p> Minimiser<'p> {
         self.best.take()
     }
 
-    /// One restart; false if nothing is left to find.
+    /// One restart, until a plan within its capacity is known; false if nothing is left to find.
     ///
     /// # Errors
     ///
@@ -210,15 +210,20 @@ impl<'p> Minimiser<'p> {
             let (part, turn) = self.next_high();
             (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn)
         };
-        let done = &mut self.work;
+        let bytes = capacity * self.task.problem.unit();
+        let (done, mut is_beaten) = (&mut self.work, false);
         let mut tick = |work| {
             *done += work;
             run.tick(work)?;
             over.check()?;
-            beside(run, *done)
+            beside(run, *done)?;
+            is_beaten = run.height_to_beat().is_some_and(|height| height.get() <= bytes);
+            if is_beaten { Err(Halt::Stop(Stop::Cancelled)) } else { Ok(()) }
         };
-        let bytes = capacity * self.task.problem.unit();
-        let verdict = self.restarts.step(bytes, turn, u64::MAX, &mut tick)?;
+        let verdict = match self.restarts.step(bytes, turn, u64::MAX, &mut tick) {
+            Err(_) if is_beaten => Verdict::Unknown,
+            other => other?,
+        };
         self.take(run, capacity, verdict)?;
         Ok(true)
     }
