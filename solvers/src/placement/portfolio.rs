@@ -8,9 +8,9 @@
 //!    local (one in eight if there are few buffers); on odd threads twice as many are. Local search takes over lower
 //!    plans of other threads at once, on odd threads when it restarts.
 //! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
-//!    on while it joins more than half of the buffers, more seldom with each course that it has to give up. If there are
-//!    many buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are
-//!    its own then.
+//!    on if some course joined half of the buffers, more seldom with each course that it has to give up. If there are many
+//!    buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are its
+//!    own then.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
@@ -263,23 +263,24 @@ impl Building {
         self.is_large && self.search.as_ref().is_some_and(|search| search.courses() < COURSES)
     }
 
-    /// How often it waits twice as long.
-    fn given_up(&self) -> u64 {
+    /// How often its waiting time was doubled.
+    fn doublings(&self) -> u64 {
         self.search.as_ref().map_or(0, |search| (search.courses() / COURSES).min(DOUBLINGS))
     }
 
     /// The units of work that it lacks beside exact search with work `exact`.
     fn behind(&self, run: &Run<'_>, exact: u64) -> u64 {
         let Some(search) = &self.search else { return 0 };
-        let share = if run.instance().len() >= FEW { (WORK_PER_UNIT * exact) >> self.given_up() } else { 0 };
+        let share = if run.instance().len() >= FEW { (WORK_PER_UNIT * exact) >> self.doublings() } else { 0 };
         share.saturating_sub(search.work())
     }
 
-    /// Builds during a restart of exact search, if it is behind by as much as the first blocks take: with thousands of
-    /// buffers, one restart may outlast the run.
+    /// Builds during a restart of exact search, which may outlast the run if there are thousands of buffers; no sooner than
+    /// it is behind by as much as the first blocks take.
     fn catch_up(&mut self, run: &mut Run<'_>, exact: u64) -> Result<(), Halt> {
         let behind = self.behind(run, exact);
-        if behind < FIRST_BLOCKS * run.instance().len() as u64 { Ok(()) } else { self.build(run, behind) }
+        let is_due = self.is_large && behind >= FIRST_BLOCKS * run.instance().len() as u64;
+        if is_due { self.build(run, behind) } else { Ok(()) }
     }
 
     /// Its turn, if it is due before this turn of the others; `exact` is the work of exact search so far.
@@ -289,7 +290,7 @@ impl Building {
             return Ok(());
         }
         let count = run.instance().len() as u64;
-        self.next = turn + (1 << self.given_up());
+        self.next = turn + (1 << self.doublings());
         if turn == 1 && self.is_large {
             self.build(run, FIRST_BLOCKS * count)?;
             if self.is_odd {
