@@ -131,17 +131,19 @@ impl BlockSearch {
         run.tick(units)
     }
 
-    /// Whether there are fewer blocks than before in this course.
-    fn is_fewest(&mut self) -> bool {
+    /// Looks whether there are fewer blocks than ever in this course, and whether to place them.
+    fn look(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let blocks = self.forest.roots().len();
-        let is_fewest = blocks < self.fewest;
-        self.fewest = self.fewest.min(blocks);
-        self.fewest_ever = self.fewest_ever.min(blocks);
-        is_fewest
+        if blocks < self.fewest {
+            (self.fewest, self.quiet, self.failures) = (blocks, 0, 0);
+            self.fewest_ever = self.fewest_ever.min(blocks);
+        }
+        self.try_planning(run)
     }
 
     /// Begins a course. False if nothing could be joined.
     fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        debug_assert!(self.forest.roots().len() > 1 || self.placed == 1, "a perfect packing is offered");
         if self.courses > 0 && self.forest.roots().len() > 1 {
             self.place(run)?;
         }
@@ -154,8 +156,7 @@ impl BlockSearch {
         self.courses += 1;
         (self.attempt, self.quiet, self.failures) = (None, 0, 0);
         (self.fewest, self.placed) = (self.buffers.len(), usize::MAX);
-        self.is_fewest();
-        self.try_planning(run)?;
+        self.look(run)?;
         Ok(self.fewest < self.buffers.len())
     }
 
@@ -232,7 +233,7 @@ impl BlockSearch {
         self.join(run, &parts)?;
         self.forest.keep();
         self.attempt = Some(Attempt { saved, start, end, steps: 0 });
-        Ok(())
+        self.look(run)
     }
 
     /// Ends an attempt that has led to fewer blocks, or has lasted long enough: goes back if there are more.
@@ -351,10 +352,7 @@ impl Search for BlockSearch {
             return Ok(true);
         }
         self.forest.keep();
-        if self.is_fewest() {
-            (self.quiet, self.failures) = (0, 0);
-        }
-        self.try_planning(run)?;
+        self.look(run)?;
         Ok(true)
     }
 
