@@ -10,7 +10,7 @@
 //! the neighbours in time that are nearest in address. Their size adapts: a proof that there is no room makes them
 //! larger, a search that was cut short smaller. The ceiling adapts, too: each success doubles its distance below the
 //! best height, a long run of failures halves it. Once the distance is at its least, the next such run sets it back to
-//! its first value.
+//! its first value; half of these times it goes back to the lowest plan of its course.
 //!
 //! The search takes turns with annealing (see the module `annealing`), which can escape if no window has room. Each
 //! continues from the other's plan if that is lower.
@@ -541,5 +541,51 @@ impl Search for LnsSearch {
 
     fn work(&self) -> u64 {
         self.work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Budget, execute};
+
+    use super::*;
+    use crate::placement::testing::{descriptor, instance};
+
+    /// Starts from buffers on top of each other, though it knows a lower plan.
+    struct FromAbove;
+
+    impl Planner for FromAbove {
+        fn descriptor(&self) -> Descriptor {
+            descriptor("from-above", HONOURS)
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            let start = start::best(run)?.expect("a plan");
+            let model = Model::new(run.instance(), &mut |_| Ok(()))?.expect("no hand-overs");
+            let mut top = 0;
+            let next = |size: &u64| {
+                top += size;
+                top - size
+            };
+            let above: Vec<u64> = model.sizes.iter().map(next).collect();
+            let mut search = LnsSearch::new(run, Arc::new(model), &start);
+            let lowest = search.best_offsets.clone();
+            search.restart(run, above.clone());
+            for _ in 0..16 {
+                search.relent(run);
+            }
+            assert_eq!(search.offsets, above);
+            assert_eq!((search.own, &search.best_offsets), (height(&search.model, &lowest), &lowest));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_course_keeps_the_start_that_it_was_given() {
+        // A load of 4 and an optimum of 5, so that no proof ends the run.
+        let rows = [(2, 0, 3), (1, 2, 6), (1, 3, 6), (1, 7, 8), (2, 4, 7), (2, 6, 8), (1, 2, 4), (2, 0, 2)];
+        let instance = instance(&rows);
+        let outcome = execute(&FromAbove, &instance, Budget::default(), 0);
+        assert_eq!(outcome.end, Ok(planlab_dsa::Stop::Finished));
     }
 }
