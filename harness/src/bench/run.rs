@@ -163,14 +163,14 @@ impl Shared<'_> {
     fn is_due(&self, cell: &Cell, subject: &Subject<'_>) -> bool {
         let key = cell.key(subject.digest);
         if !in_shard(&key, self.order.shard) {
-            self.bar.inc(1);
+            self.bar.skip();
             return false;
         }
         let old = lock(&self.store).record(&key, cell.repetition).cloned();
         let folder = lock(&self.store).dir().to_path_buf();
         let serves = |row: &Record| is_served(row, self.order) && !is_plan_lost(row, self.order, &folder);
         let Some(old) = old.filter(serves) else { return true };
-        self.bar.inc(1);
+        self.bar.skip();
         // Workloads with the same content share a row, which is shown under the requested name.
         let old = Record { workload: cell.workload.as_str().into(), ..old };
         (self.on_row)(&old);
