@@ -24,7 +24,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     for file in ["HEAD", "index"] {
         // In a further work tree of git they lie elsewhere.
-        let path = output("git", &["rev-parse", "--path-format=absolute", "--git-path", file]);
+        let path = output("git", &["rev-parse", "--git-path", file]);
         if let Some(path) = path.filter(|path| Path::new(path).exists()) {
             println!("cargo:rerun-if-changed={path}");
         }
