@@ -224,10 +224,10 @@ impl Local {
     }
 }
 
-/// Units of work of the first turn of block building. Each is four times as long as the one before, up to
+/// Units of work of the first turn of block building. Each is twice as long as the one before, up to
 /// `BUILDING_PER_BUFFER` units for each buffer: the turns of exact search grow with their number, too.
 const FIRST_BUILDING: u64 = 20_000;
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 const BUILDING_PER_BUFFER: u64 = 10_000;
 /// From `FEW` buffers on, it works at least as much as exact search; this is what a unit of the latter counts.
 const WORK_PER_UNIT: u64 = 16;

@@ -38,7 +38,7 @@ const MOST_EXACT: usize = 384;
 const WORK_PER_UNIT: u64 = 16;
 /// It may take this part of the work so far, or the least.
 const PLACING: u64 = 8;
-const LEAST_PLACING: u64 = 200_000;
+const LEAST_PLACING: u64 = 50_000;
 /// Up to this number of blocks, each that is fewer counts; above it, one in sixteen.
 const EACH: usize = 24;
 /// The orders in which first fit places blocks.
