@@ -1,6 +1,6 @@
 //! The page of one planner: what it is, where it wins, where it loses, and its worst plan.
 
-use planlab_results::queries::Leader;
+use planlab_results::queries::{CellRow, Leader};
 use planlab_results::table::{Table, Value};
 
 use super::boards::counted;
@@ -234,14 +234,31 @@ fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     vec![Piece::heading(heading), Piece::text(text), drawn]
 }
 
-/// The workloads on which a planner is optimal if its worst map, one of small workloads alone, has no gap.
+/// How many of its cells on small workloads are optimal. Cells without an answer or a stored plan count, those with a given
+/// capacity do not.
 fn optimal(model: &Model, planner: usize) -> String {
-    let own = model.leaders.iter().find(|leader| leader.planner_number == planner);
-    if own.is_some_and(|own| own.optimal == own.cells) {
-        "It is optimal on every workload that it ran on.".to_owned()
-    } else {
-        format!("All of its plans for up to {} buffers are optimal.", count(SMALL))
+    let is_own = |cell: &&CellRow| {
+        cell.planner_number == planner && cell.target_bytes.is_none() && cell.buffers <= SMALL
+    };
+    let own: Vec<&CellRow> = model.cells.iter().filter(is_own).collect();
+    let optimal = own.iter().filter(|cell| is_optimal(cell)).count();
+    let small = format!("up to {} buffers", count(SMALL));
+    if optimal == own.len() {
+        return format!(
+            "Without a given capacity it is optimal on every workload of {small} that it ran on."
+        );
     }
+    format!(
+        "Of its {} without a given capacity, on workloads of {small}, {} {} optimal.",
+        counted(own.len() as u64, "cell"),
+        count(optimal as u64),
+        if optimal == 1 { "is" } else { "are" }
+    )
+}
+
+/// Whether its plan counts and reaches the best bound that any planner proved.
+fn is_optimal(cell: &CellRow) -> bool {
+    cell.status.is_answer() && cell.height.is_some() && cell.gap.is_some_and(|gap| gap <= 0.0)
 }
 
 #[cfg(test)]

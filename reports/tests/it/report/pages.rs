@@ -5,7 +5,7 @@ use std::path::Path;
 use planlab_dsa::{Offset, Plan};
 use planlab_reports::{Report, ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
-use planlab_results::{Status, Store};
+use planlab_results::{Record, Status, Store};
 
 use super::{NASTY, Row, append, failure, instance, read, text, written};
 
@@ -114,11 +114,12 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     assert_eq!(cells, [of("a.b.1", &all), of("a.b.2", &["best-fit", "exact", "second", "third"])].concat());
     let worst = text(&files, "planners/fourth.html");
     assert!(worst.contains("Its worst map") && worst.contains("<figure class=\"viewer\""), "{worst}");
-    assert!(!worst.contains("optimal on every workload"), "{worst}");
+    assert!(!worst.contains("Without a given capacity"), "{worst}");
     // The map of a plan that several planners found has the name of the page's own.
     let shared = text(&files, "planners/same-plan.html");
     for said in [
-        "It is optimal on every workload that it ran on. The map is of a/b/1. exact found the same plan.",
+        "Without a given capacity it is optimal on every workload of up to 2\u{202f}000 buffers that it ran on. The map \
+         is of a/b/1. exact found the same plan.",
         "<a href=\"../cells/a.b.1--exact.html\">The plan in full</a> (under that name), ",
         "aria-label=\"Map of memory over time: same-plan\"",
         "\"name\":\"same-plan\"",
@@ -136,6 +137,39 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     let first = |workload: &str| ["best-fit", "exact"].map(|p| format!("cells/{workload}--{p}.html"));
     assert_eq!(cells, [first("a.b.1"), first("a.b.2")].concat());
     assert_eq!(maps(0).0, Vec::<String>::new());
+}
+
+#[test]
+fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    // Each has one optimal plan with a map, and more rows without a stored plan.
+    for planner in ["whole", "silent", "lost", "limited"] {
+        append(&mut store, &Row { workload: "a/b/1", planner, offsets: [0, 64, 0], times: &[1] });
+    }
+    let large = Record { buffers: 2_001, ..failure("a/b/3", "whole", Status::Timeout, "") };
+    let silent = failure("a/b/2", "silent", Status::Timeout, "");
+    let lost = Record { height: Some(160), ..failure("a/b/2", "lost", Status::Feasible, "") };
+    // What it left before its time was up does not count.
+    let late = Record { height: Some(96), ..failure("a/b/4", "lost", Status::Timeout, "") };
+    let given = Record { target_bytes: Some(100), ..failure("a/b/2", "limited", Status::Unknown, "") };
+    for row in [large, silent, lost, late, given] {
+        store.append(&row).expect("appends");
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let whole = "Without a given capacity it is optimal on every workload of up to 2\u{202f}000 buffers";
+    let partly = "cells without a given capacity, on workloads of up to 2\u{202f}000 buffers, 1 is optimal.";
+    for (planner, said) in [
+        ("whole", format!("{whole} that it ran on.")),
+        ("silent", format!("Of its 2 {partly}")),
+        ("lost", format!("Of its 3 {partly}")),
+        ("limited", format!("{whole} that it ran on.")),
+    ] {
+        let page = text(&files, &format!("planners/{planner}.html"));
+        assert!(page.contains(&format!("{said} The map is of a/b/1.")), "{said}\n{page}");
+    }
 }
 
 #[test]
