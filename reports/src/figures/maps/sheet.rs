@@ -17,10 +17,9 @@ use crate::format::{bytes, count, percent, real};
 
 /// The space between a map and its legend in pixels.
 const BETWEEN: u32 = 14;
-/// In a narrow picture: the space left of text, the width of a legend's symbol, and that of "and 12 more".
+/// The space beside text in a narrow picture, and the width of a legend's symbol, in pixels.
 const EDGE: i32 = 6;
 const KEY: i32 = 22;
-const REST: i32 = 84;
 
 /// Lines over the map.
 pub(super) const PEAK: RGBColor = RGBColor(0x16, 0x1b, 0x22);
@@ -29,7 +28,8 @@ const LOAD: RGBColor = RGBColor(0x55, 0x5f, 0x6b);
 /// A map without its pixels.
 pub(super) struct Sheet {
     title: String,
-    facts: String,
+    /// The most important first.
+    facts: Vec<String>,
     size: (u32, u32),
     x: Axis,
     y: Axis,
@@ -85,33 +85,30 @@ impl Sheet {
     fn headline(&self, root: &Area<'_>) -> Drawn {
         let left = if is_narrow(self.size.0) { EDGE } else { room(self.size.0).left.cast_signed() };
         root.draw(&Text::new(self.title.as_str(), (left, 16), letters(15.0, TEXT)))?;
-        root.draw(&Text::new(self.facts.as_str(), (left, 37), letters(LETTERS, MUTED)))
+        let facts = in_one_line(&self.facts, self.right() - left);
+        root.draw(&Text::new(facts, (left, 37), letters(LETTERS, MUTED)))
+    }
+
+    /// Where text has to end.
+    fn right(&self) -> i32 {
+        self.size.0.cast_signed() - EDGE
     }
 
     /// The legend in lines across the picture, below the map.
     fn legend_below(&self, root: &Area<'_>, entries: &[Entry]) -> Drawn {
-        let (right, top) = (self.size.0.cast_signed(), (self.size.1 - ROWS * ROW).cast_signed());
-        let (mut x, mut row) = (EDGE, 0);
+        let top = (self.size.1 - ROWS * ROW).cast_signed();
         let write = |text: &str, x: i32, row: u32| {
             let middle = top + (row * ROW + ROW / 2).cast_signed() - 2;
             root.draw(&Text::new(text, (x, middle), letters(LETTERS, TEXT)))?;
             Ok(middle)
         };
-        for (number, entry) in entries.iter().enumerate() {
-            let wide = KEY + text_width(&entry.text, LETTERS).cast_signed();
-            let is_last = number + 1 == entries.len();
-            // The last line keeps room for the number of entries that do not fit.
-            let rest = if row + 1 == ROWS && !is_last { REST } else { 0 };
-            if x > EDGE && x + wide + rest > right {
-                if row + 1 == ROWS {
-                    write(&format!("and {} more", entries.len() - number), x, row)?;
-                    break;
-                }
-                (x, row) = (EDGE, row + 1);
-            }
+        let (places, (x, row)) = places(entries, self.right());
+        for (entry, &(x, row)) in entries.iter().zip(&places) {
             let middle = write(&entry.text, x + KEY, row)?;
             entry.draw_at(root, (x + KEY / 2 - 2, middle))?;
-            x += wide + BETWEEN.cast_signed();
+        }
+        if places.len() < entries.len() {
+            write(&and_more(entries.len() - places.len()), x, row)?;
         }
         Ok(())
     }
@@ -139,20 +136,140 @@ impl Sheet {
     }
 }
 
-fn facts(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> String {
+/// The left edges and lines of the entries that fit into a legend below a map, and the place behind the last of them. If
+/// others are left, there is room for their number.
+fn places(entries: &[Entry], right: i32) -> (Vec<(i32, u32)>, (i32, u32)) {
+    let (mut x, mut row) = (EDGE, 0);
+    let mut places = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        if x > EDGE && row + 1 < ROWS && end(x, entry) > right {
+            (x, row) = (EDGE, row + 1);
+        }
+        let next = end(x, entry) + BETWEEN.cast_signed();
+        let others = and_more(entries.len() - number - 1);
+        if row + 1 == ROWS && next + wide(&others) > right && !fit(&entries[number..], x, right) {
+            break;
+        }
+        places.push((x, row));
+        x = next;
+    }
+    (places, (x, row))
+}
+
+/// Whether all entries fit between `x` and `right`.
+fn fit(entries: &[Entry], mut x: i32, right: i32) -> bool {
+    entries.iter().all(|entry| {
+        let end = end(x, entry);
+        x = end + BETWEEN.cast_signed();
+        end <= right
+    })
+}
+
+/// The right edge of an entry.
+fn end(x: i32, entry: &Entry) -> i32 {
+    x + KEY + wide(&entry.text)
+}
+
+/// The width of a text in pixels.
+fn wide(text: &str) -> i32 {
+    text_width(text, LETTERS).cast_signed()
+}
+
+fn and_more(others: usize) -> String {
+    format!("and {others} more")
+}
+
+/// The facts in one line of at most `width` pixels, without the last ones if they do not fit.
+fn in_one_line(facts: &[String], width: i32) -> String {
+    let line = |most: usize| facts[..most].join(" \u{b7} ");
+    let most = (1..=facts.len()).rev().find(|&most| wide(&line(most)) <= width);
+    line(most.unwrap_or(0))
+}
+
+fn facts(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<String> {
     let load = instance.load().bytes;
-    let buffers = count(instance.len() as u64);
-    match plan {
-        Some(plan) => format!(
-            "height {} \u{b7} load {} \u{b7} fragmentation {} \u{b7} {buffers} buffers",
-            bytes(plan.height().get()),
-            bytes(load.get()),
-            percent(planlab_dsa::fragmentation(plan.height(), load)),
-        ),
-        None => format!(
-            "sum {} \u{b7} load {} \u{b7} {buffers} buffers",
-            bytes(instance.total().get()),
-            bytes(load.get())
-        ),
+    let first = match plan {
+        Some(plan) => format!("height {}", bytes(plan.height().get())),
+        None => format!("sum {}", bytes(instance.total().get())),
+    };
+    let share = plan.map(|plan| planlab_dsa::fragmentation(plan.height(), load));
+    let fragmentation = share.map(|share| format!("fragmentation {}", percent(share)));
+    let buffers = format!("{} buffers", count(instance.len() as u64));
+    [first, format!("load {}", bytes(load.get()))].into_iter().chain(fragmentation).chain([buffers]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, Bytes, Label, Labels, LiveRange, Offset, Plan};
+
+    use super::*;
+    use crate::figures::maps::placement_map;
+
+    /// The picture of buffers of this size that are live together, each of a category of its own.
+    fn picture(categories: &[String], size: u64, pixels: (u32, u32)) -> String {
+        let live = LiveRange::new(0, 9).expect("not empty");
+        let buffers = categories.iter().map(|_| Buffer::new(Bytes::new(size), live)).collect();
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let mut labels = Labels::numbered(categories.len());
+        for (label, category) in labels.buffers.iter_mut().zip(categories) {
+            *label = Label { category: Some(category.clone()), ..label.clone() };
+        }
+        let offsets: Vec<Offset> =
+            (0..categories.len() as u64).map(|number| Offset::new(number * size)).collect();
+        let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
+        let options = MapOptions::default().with_size(pixels.0, pixels.1);
+        placement_map(&instance, &labels, Some(&plan), &options).to_svg().expect("writes")
+    }
+
+    /// The texts of a picture in letters of 12 pixels that begin at their place, and where they end in pixels.
+    fn texts(svg: &str) -> Vec<(&str, i32)> {
+        fn text(element: &str) -> Option<(&str, i32)> {
+            let (attributes, rest) = element.split_once('>')?;
+            let text = rest.split("</text>").next()?;
+            let x: i32 = attributes.strip_prefix("x=\"")?.split('"').next()?.parse().ok()?;
+            let is_one = !attributes.contains("text-anchor") && !attributes.contains("font-size");
+            is_one.then(|| (text, x + wide(text)))
+        }
+        svg.split("<text ").skip(1).filter_map(text).collect()
+    }
+
+    #[test]
+    fn a_legend_below_a_map_ends_inside_the_picture() {
+        let more = |categories: &[String]| {
+            let svg = picture(categories, 64, (320, 300));
+            let texts = texts(&svg);
+            assert!(texts.iter().all(|&(_, end)| end <= 320), "{texts:?}");
+            let is_entry = |text: &str| {
+                categories.iter().any(|category| category == text)
+                    || ["free", "peak step, load", "height"].contains(&text)
+            };
+            let shown = texts.iter().filter(|(text, _)| is_entry(text)).count();
+            let number = |text: &str| text.strip_prefix("and ")?.strip_suffix(" more")?.parse().ok();
+            let more: usize = texts.iter().find_map(|(text, _)| number(text)).unwrap_or(0);
+            assert_eq!(shown + more, categories.len() + 3, "{texts:?}");
+            more
+        };
+        let named = |letter: &str, length: usize, many: usize| -> Vec<String> {
+            (0..many).map(|number| format!("{}{number:02}", letter.repeat(length))).collect()
+        };
+        assert_eq!(more(&named("i", 1, 3)), 0);
+        // The longest name that a legend shows has 18 letters.
+        for length in 1..=16 {
+            for letter in ["i", "m", "W"] {
+                more(&named(letter, length, 5));
+                assert!(more(&named(letter, length, 30)) > 0, "{letter} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn facts_that_do_not_fit_are_left_out_from_the_right() {
+        let categories = vec!["weight".to_owned(); 1042];
+        for (width, last) in [(320, "load 1.02 GiB"), (1200, "1\u{202f}042 buffers")] {
+            let svg = picture(&categories, 1 << 20, (width, 200));
+            let is_one = |(text, _): &(&str, i32)| text.starts_with("height 1.02 GiB \u{b7} load");
+            let (facts, end) = texts(&svg).into_iter().find(is_one).expect("is written");
+            assert!(facts.ends_with(last) && end <= width.cast_signed(), "{facts} ends at {end}");
+        }
     }
 }
