@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -45,9 +46,11 @@ pub(crate) fn run(args: &ExecArgs) -> Verdict {
     };
     fs::write(&args.stamp, monotonic().as_nanos().to_string())?;
     let error = Command::new(program).args(arguments).exec();
+    // The system looks for a bare name in PATH alone.
+    let is_path = program.as_bytes().contains(&b'/');
     let reason = match error.kind() {
-        ErrorKind::NotFound if Path::new(program).exists() => {
-            "the interpreter that its first line names does not exist".to_owned()
+        ErrorKind::NotFound if is_path && Path::new(program).exists() => {
+            "its interpreter or loader does not exist".to_owned()
         }
         _ => error.to_string(),
     };

@@ -154,9 +154,7 @@ impl External {
                 return (fate, Err(failed(format!("{program} cannot be started: {reason}"))));
             }
             let words = last_words(&ended.stderr);
-            // Many programs name themselves.
-            let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
-            let begin = if words.contains(name) { String::new() } else { format!("{program}: ") };
+            let begin = if names_itself(&words, program) { String::new() } else { format!("{program}: ") };
             return (fate, Err(failed(format!("{begin}{status}: {words}"))));
         }
         if has_plan {
@@ -202,6 +200,13 @@ fn failed(reason: String) -> Halt {
 fn last_words(text: &str) -> String {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").trim();
     line.chars().take(WORDS).collect()
+}
+
+/// Whether a message begins with the name or the path of its program and a colon, as many do.
+fn names_itself(message: &str, program: &str) -> bool {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    let begins_with = |own: &str| message.strip_prefix(own).is_some_and(|rest| rest.starts_with(':'));
+    begins_with(program) || begins_with(name)
 }
 
 struct Files {
@@ -311,5 +316,20 @@ impl Watch<'_> {
         let rows = PlanFile::read("its plan", file, crate::inputs::limits());
         let plan = rows.and_then(|rows| rows.plan(self.trace)).map_err(|error| error.to_string())?;
         Ok(Some(plan))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_its_program_at_its_beginning_alone() {
+        for own in ["sh: 0: cannot open it", "/bin/sh: no such file"] {
+            assert!(names_itself(own, "/bin/sh"), "{own}");
+        }
+        for other in ["not finished", "sh", "shell: no", "what sh: said", "it says nothing"] {
+            assert!(!names_itself(other, "sh"), "{other}");
+        }
     }
 }

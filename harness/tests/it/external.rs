@@ -41,7 +41,7 @@ fn folder() -> TempDir {
         ("hang-with-plan", format!("{STACK}\nsleep 1000\n"), ""),
         ("anytime", format!("{STACK}\nexec sleep 1000\n"), "anytime = true"),
         ("crash", "echo 'out of luck' >&2\nkill -SEGV $$\n".to_owned(), ""),
-        ("exit", "echo 'gave up here' >&2\nexit 7\n".to_owned(), ""),
+        ("exit", "echo 'gave up here, not finished' >&2\nexit 7\n".to_owned(), ""),
         ("nonsense", "echo 'id,offset' > \"$2\"; echo '0,minus' >> \"$2\"\n".to_owned(), ""),
         ("silent", "exit 0\n".to_owned(), ""),
         ("no", "echo 'NO PLAN'; exit 1\n".to_owned(), "no_plan = [\"NO PLAN\"]"),
@@ -87,7 +87,7 @@ fn every_misdeed_is_a_row() {
     for (key, code, detail, reason) in [
         ("overlap", 4, "invalid-overlap", "overlap"),
         ("crash", 3, "crashed", "signal: 11"),
-        ("exit", 3, "crashed", "gave up here"),
+        ("exit", 3, "crashed", "sh: exit status: 7: gave up here, not finished"),
         ("nonsense", 3, "bad-output", "minus"),
         ("silent", 3, "bad-output", "wrote no plan"),
         ("no", 3, "unknown", "proves nothing"),
@@ -103,27 +103,56 @@ fn every_misdeed_is_a_row() {
 #[test]
 fn what_is_missing_is_named_once() {
     let folder = folder();
-    write(folder.path(), "script", "#!/no/such/interpreter\n");
-    let mut permissions = std::fs::metadata(folder.path().join("script")).expect("written").permissions();
-    permissions.set_mode(0o755);
-    std::fs::set_permissions(folder.path().join("script"), permissions).expect("its owner may");
+    std::fs::create_dir(folder.path().join("bin")).expect("writable");
+    for (name, mode) in [("script", 0o755), ("plain", 0o644), ("bin/nowhere", 0o755)] {
+        write(folder.path(), name, "#!/no/such/interpreter\n");
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.path().join(name), permissions).expect("its owner may");
+    }
     let entry = |key: &str, command: &str| {
         format!(
             "[[planner]]\nkey = \"external/{key}\"\ncommand = [{command}, \"{{instance}}\", \"{{output}}\"]\n\
              instance = \"lab\"\n"
         )
     };
-    let file = entry("gone", "\"sh\", \"/no/gone.sh\"") + &entry("script", "\"script\"");
-    write(folder.path(), "planners.toml", file);
+    let file = [
+        entry("gone", "\"sh\", \"/no/gone.sh\""),
+        entry("script", "\"script\""),
+        entry("plain", "\"plain\""),
+        entry("path", "\"nowhere\""),
+    ];
+    write(folder.path(), "planners.toml", file.concat());
+    let bin = folder.path().join("bin").display().to_string();
+    let programs = format!("{bin}:{}", std::env::var("PATH").expect("it is set"));
     for (key, path, reason) in [
         ("gone", "/no/gone.sh", "exit status: "),
-        ("script", "/script", "cannot be started: the interpreter"),
+        ("script", "/script", "/script cannot be started: its interpreter or loader does not exist"),
+        ("plain", "/plain", "/plain cannot be started: Permission denied"),
+        ("path", "nowhere", "nowhere cannot be started: No such file"),
     ] {
-        let (text, _) =
-            run(folder.path(), &["plan", "trace.csv", "--planner", &format!("external/{key}")], 3);
-        assert!(text.contains(reason), "{text}");
+        let key = format!("external/{key}");
+        let words = ["plan", "trace.csv", "--planner", &key];
+        let output =
+            planlab(folder.path()).args(words).env("PATH", &programs).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(reason) && !text.contains("sh: exit status"), "{text}");
         let told = text.lines().filter(|line| !line.starts_with("planner")).collect::<Vec<_>>().join("\n");
         assert_eq!(told.matches(path).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_missing_program_has_no_missing_interpreter() {
+    let folder = folder();
+    // The system does not look for a bare name in the current folder.
+    write(folder.path(), "beside", "");
+    let parent = std::process::id().to_string();
+    for program in ["./no/such/program", "beside"] {
+        let (_, stderr) = run(folder.path(), &["exec-external", &parent, "stamp", program], 2);
+        assert!(stderr.contains(&format!("{program}: No such file")), "{stderr}");
+        let stamp = std::fs::read_to_string(folder.path().join("stamp")).expect("written");
+        assert!(stamp.starts_with("refused: No such file"), "{stamp}");
     }
 }
 
