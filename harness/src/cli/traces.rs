@@ -182,8 +182,8 @@ pub(crate) struct ShowArgs {
     /// Where to write it: a picture (.svg, .png), or a page to zoom and search (.html)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Width and height of the picture of a plan in pixels, from 320x200; if it is narrower than 600, the legend is below
-    /// the map [default: 1200x640]
+    /// Width and height of a plan's picture (.svg, .png) in pixels, from 320x200 to 10000x10000; if it is narrower than
+    /// 600, the legend is below the map [default: 1200x640]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = pixels)]
     pub(crate) size: Option<(u32, u32)>,
 }

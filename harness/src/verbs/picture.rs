@@ -77,10 +77,10 @@ fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
             Err(Failure::usage("a picture shows one plan; a page (.html) shows any number"))
         }
         Some("svg" | "png") if args.size.is_some() && args.plans.is_empty() => {
-            Err(Failure::usage("--size is of the picture of a plan; a load curve has its own"))
+            Err(Failure::usage("--size needs a plan; a load curve has a fixed size"))
         }
         Some("html") if args.size.is_some() => {
-            Err(Failure::usage("--size is of a picture (.svg, .png); a page (.html) fits its window"))
+            Err(Failure::usage("--size needs a picture (.svg, .png); a page (.html) fits its window"))
         }
         Some("svg") => Ok(Picture::Svg),
         Some("png") => Ok(Picture::Png),
@@ -204,4 +204,27 @@ fn nanoseconds(milliseconds: f64) -> Option<u64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
     let nanoseconds = (milliseconds * 1e6).round() as u64;
     (nanoseconds > 0).then_some(nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn a_size_needs_the_picture_of_a_plan() {
+        for (words, reason) in [
+            (&["-o", "a.svg"][..], "--size needs a plan; a load curve has a fixed size"),
+            (&["p.csv", "-o", "a.html"], "--size needs a picture"),
+        ] {
+            let words = [&["planlab", "show", "t.csv", "--size", "440x340"], words].concat();
+            let Ok(Cli { verb: Verb::Show(args), .. }) = Cli::try_parse_from(&words) else {
+                panic!("{words:?}");
+            };
+            let failure = kind(&args).expect_err("is refused");
+            assert!(failure.message().starts_with(reason), "{}", failure.message());
+        }
+    }
 }
