@@ -10,7 +10,7 @@ use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
 /// The numbers of rows, replays, schedules and framework rows in each folder.
-const RECORDS: [(&str, [usize; 4]); 15] = [
+const RECORDS: [(&str, [usize; 4]); 16] = [
     ("2026-11-21-2-core-vm", [4757, 0, 0, 0]),
     ("2026-11-21-2-core-vm-exact", [1125, 0, 0, 0]),
     ("2026-11-21-2-core-vm-planners", [759, 0, 0, 0]),
@@ -25,6 +25,7 @@ const RECORDS: [(&str, [usize; 4]); 15] = [
     ("2026-11-24-2-core-vm-leaderboard", [881, 0, 0, 0]),
     // Pictures, without rows.
     ("2026-11-24-2-core-vm-pages", [0, 0, 0, 0]),
+    ("2026-11-25-2-core-vm-pages", [0, 0, 0, 0]),
     ("2026-11-25-2-core-vm-tilings", [623, 0, 0, 0]),
     ("2026-11-25-2-core-vm-viewer", [0, 0, 0, 0]),
 ];
