@@ -85,7 +85,11 @@ class Recording:
 
     def iteration(self) -> None:
         """Says that an iteration (of a training, say) begins here, and ends the one before."""
-        self._marks.append(time.time_ns())
+        # Events have whole microseconds: the mark is the next one, so that each event is clearly before or after it.
+        mark = (time.time_ns() // 1000 + 1) * 1000
+        while time.time_ns() < mark:
+            pass
+        self._marks.append(mark)
 
     def _files(self) -> list[Recorded]:
         if self._failure is not None:
