@@ -10,7 +10,7 @@
 //! the neighbours in time that are nearest in address. Their size adapts: a proof that there is no room makes them
 //! larger, a search that was cut short smaller. The ceiling adapts, too: each success doubles its distance below the
 //! best height, a long run of failures halves it. Once the distance is at its least, the next such run sets it back to
-//! its first value; half of these times it goes back to the lowest plan of its course.
+//! its first value. After half of all such runs it goes back to the lowest plan of its course.
 //!
 //! The search takes turns with annealing (see the module `annealing`), which can escape if no window has room. Each
 //! continues from the other's plan if that is lower.
