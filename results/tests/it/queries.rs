@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::performance::End;
-use planlab_dsa::{Bytes, Scope, gap};
+use planlab_dsa::{Bytes, gap};
 use planlab_results::audit::audit;
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::read_rows;
@@ -64,12 +64,11 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs().max(1.0)
 }
 
-/// The best proven bounds for plans without and with hand-overs, and their lowest heights, for one instance.
+/// The best proven bound on any plan, and the lowest height, for one instance.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    plain: u64,
-    any: u64,
-    height_plain: Option<u64>,
+    bound: u64,
+    height: Option<u64>,
 }
 
 /// By brute force over all pairs of rows.
@@ -77,27 +76,18 @@ fn bests(rows: &[Record]) -> BTreeMap<&str, Best> {
     let mut by_instance: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     rows.iter().for_each(|row| by_instance.entry(&row.instance).or_default().push(row));
     let best = |rows: &Vec<&Record>| {
-        let is_plain = |row: &Record| row.hand_overs == 0;
-        let stands = |claim: &&&Record, any: bool| {
-            let refutes =
-                |row: &&Record| (any || is_plain(row)) && row.height.is_some_and(|h| h < claim.bound);
+        let stands = |claim: &&&Record| {
+            let refutes = |row: &&Record| row.height.is_some_and(|height| height < claim.bound);
             claim.status != Status::BoundRefuted && !rows.iter().any(refutes)
         };
-        let highest = |any: bool| {
-            let claims = rows.iter().filter(|row| (row.bound_scope == Scope::Any) == any);
-            claims.filter(|row| stands(row, any)).map(|row| row.bound).max().unwrap_or(0)
-        };
-        let any = highest(true);
-        let heights = rows.iter().filter(|row| is_plain(row)).filter_map(|row| row.height);
-        Best { plain: highest(false).max(any), any, height_plain: heights.min() }
+        let bound = rows.iter().filter(stands).map(|row| row.bound).max().unwrap_or(0);
+        Best { bound, height: rows.iter().filter_map(|row| row.height).min() }
     };
     by_instance.iter().map(|(instance, rows)| (*instance, best(rows))).collect()
 }
 
 fn gap_of(row: &Record, bests: &BTreeMap<&str, Best>) -> Option<f64> {
-    let best = bests[row.instance.as_str()];
-    let bound = if row.hand_overs > 0 { best.any } else { best.plain };
-    Some(gap(Bytes::new(row.height?), Bytes::new(bound)))
+    Some(gap(Bytes::new(row.height?), Bytes::new(bests[row.instance.as_str()].bound)))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -136,15 +126,15 @@ fn which_workloads_are_open() {
     let open: BTreeMap<&str, &Best> = rows
         .iter()
         .filter_map(|row| Some((row.workload.as_str(), bests.get(row.instance.as_str())?)))
-        .filter(|(_, best)| best.height_plain.is_some_and(|height| height > best.plain))
+        .filter(|(_, best)| best.height.is_some_and(|height| height > best.bound))
         .collect();
     let answer = answer(store.path(), &question("Which workloads are still open?"));
     let shown: BTreeMap<&str, &Vec<Cell>> = answer.rows.iter().map(|line| (text(&line[0]), line)).collect();
     assert!(!shown.is_empty() && shown.keys().eq(open.keys()), "{:?} {:?}", shown.keys(), open.keys());
     for (workload, line) in shown {
-        let Best { plain, height_plain, .. } = *open[workload];
-        assert_eq!((whole(&line[2]), Some(whole(&line[3]))), (plain, height_plain));
-        assert!(near(real(&line[4]), gap(Bytes::new(whole(&line[3])), Bytes::new(plain))), "{line:?}");
+        let Best { bound, height } = *open[workload];
+        assert_eq!((whole(&line[2]), Some(whole(&line[3]))), (bound, height));
+        assert!(near(real(&line[4]), gap(Bytes::new(whole(&line[3])), Bytes::new(bound))), "{line:?}");
     }
 }
 

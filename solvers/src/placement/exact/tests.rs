@@ -231,7 +231,7 @@ fn hand_overs_of_larger_instances_are_valid() {
         let budget = Budget { work: Some(30_000), ..Budget::default() };
         let outcome = execute(&Exact::default(), &instance, budget, 7);
         assert!(outcome.end.is_ok(), "{:?}", outcome.end);
-        assert!(outcome.height() >= Some(instance.relaxed_load().bytes));
+        assert!(outcome.height() >= Some(instance.load().bytes));
     }
 }
 
