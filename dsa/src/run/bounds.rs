@@ -10,9 +10,9 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// [`Stop::Proved`] when the gap closes, [`Stop::Finished`] when only a planner that uses hand-overs could find a
-    /// lower plan and this one uses none, [`Stop::Infeasible`] when the bound on *any* plan lies above the target,
-    /// [`PlanError::Refuted`] when a verified plan is lower.
+    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound on *any* plan lies above the target,
+    /// [`PlanError::Refuted`] when a verified plan is lower. [`Stop::Finished`] when no plan without hand-overs is lower
+    /// and the planner uses none.
     pub fn raise_bound(&mut self, value: Bytes, scope: Scope, evidence: Evidence) -> Result<(), Halt> {
         let mut bound = Bound::default();
         bound.raise(Claim { value, evidence }, scope);

@@ -81,9 +81,7 @@ fn check_bounds(instance: &Instance) -> Result<(), TestCaseError> {
             prop_assert!(alignment_bound(instance, scope).is_none_or(|bound| bound <= least));
         }
     }
-    prop_assert!(
-        any.is_none_or(|least| instance.load().bytes <= least && pin_bound(instance) <= least)
-    );
+    prop_assert!(any.is_none_or(|least| instance.load().bytes <= least && pin_bound(instance) <= least));
     prop_assert!(without.is_none_or(|least| instance.load_without_in_place().bytes <= least));
     Ok(())
 }

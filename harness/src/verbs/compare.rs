@@ -37,20 +37,23 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     }
     view::share_bound(&mut rows);
     let objects: Vec<Value> = rows.iter().map(|row| object(row, &trace.instance)).collect();
-    output.put(&Value::Array(objects), Text::from(head(&source, &trace.instance)) + view::comparison(&rows))?;
+    output
+        .put(&Value::Array(objects), Text::from(head(&source, &trace.instance)) + view::comparison(&rows))?;
     // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
 /// What the rows have in common.
 fn head(source: &Source, instance: &Instance) -> String {
-    let [load, without] =
-        [instance.load(), instance.load_without_in_place()].map(|load| load.bytes.get());
-    let mut head = format!("{}: {} buffers, load {}\n", source.name, instance.len(), view::load(load, without));
+    let [load, without] = [instance.load(), instance.load_without_in_place()].map(|load| load.bytes.get());
+    let mut head =
+        format!("{}: {} buffers, load {}\n", source.name, instance.len(), view::load(load, without));
     let permissions = instance.in_place().len();
     if permissions > 0 {
         let permissions = view::permissions(permissions);
-        head += &format!("in-place: {permissions} (off with --in-place no); a planner with hand-overs `never` uses none\n");
+        head += &format!(
+            "in-place: {permissions} (off with --in-place no); a planner with hand-overs `never` uses none\n"
+        );
     }
     head + "\n"
 }

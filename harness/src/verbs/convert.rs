@@ -63,7 +63,9 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     part.trace.notices.iter().for_each(|notice| note(notice));
     let permissions = part.trace.instance.in_place().len();
     if permissions > 0 {
-        note(&format!("{permissions} permissions to overwrite a buffer in place; --in-place no leaves them out"));
+        note(&format!(
+            "{permissions} permissions to overwrite a buffer in place; --in-place no leaves them out"
+        ));
     }
     let mut about = json!({
         "part": part.name,
@@ -171,7 +173,9 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<(),
             name(first.input)
         )));
     }
-    note(&format!("{count} buffers take the place of one that is still live: their kernels must be safe in place"));
+    note(&format!(
+        "{count} buffers take the place of one that is still live: their kernels must be safe in place"
+    ));
     Ok(())
 }
 

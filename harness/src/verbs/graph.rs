@@ -363,7 +363,8 @@ impl Study<'_> {
         let head = format!("{}: {operations} operations, {tensors} tensors\n\n", self.key);
         let mut text = Text::from(head) + table + self.order_verdict();
         if let Some(bound) = self.order_bound() {
-            let measure = if self.hand_overs == HandOvers::Relaxed { "load" } else { "load without in-place" };
+            let measure =
+                if self.hand_overs == HandOvers::Relaxed { "load" } else { "load without in-place" };
             let bound = Shown::Bytes(bound).shown();
             text += format!("No legal order has a {measure} below {bound}.\n");
         }

@@ -73,7 +73,8 @@ fn valid_text(plan: &VerifiedPlan<'_>) -> String {
     );
     let permissions = instance.in_place().len();
     if permissions > 0 {
-        text += &format!("in-place       {}, used {}\n", view::permissions(permissions), plan.in_place().len());
+        text +=
+            &format!("in-place       {}, used {}\n", view::permissions(permissions), plan.in_place().len());
     }
     text
 }

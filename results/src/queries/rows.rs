@@ -139,8 +139,10 @@ pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
     .with_columns([
         // An older row without permissions says that it speaks of plans without hand-overs; there are no others.
         of_instance(stands(col("bound"), "lowest_any"), "best_bound"),
+        of_instance(stands(col("relaxed_load"), "lowest_any"), "least_bound"),
         of_instance(stands(plain_bound, "lowest_plain"), "bound_plain"),
     ])
+    .with_columns([higher(col("best_bound"), col("least_bound")).alias("best_bound")])
     .with_columns([higher(col("bound_plain"), col("best_bound")).alias("bound_plain")])
 }
 

@@ -57,7 +57,7 @@ pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> 
         if number == 0 && instance.len() <= MOST_BY_PRECEDENCE {
             prove_beside(run, local.as_mut(), over)?;
         }
-        local.map_or(Ok(()), |local| go_on(run, local, pruning, number, over))
+        local.map_or(Ok(()), |local| go_on(run, local, (pruning, stack), number, over))
     })
 }
 
@@ -78,11 +78,7 @@ fn minimise_all(run: &mut Run<'_>, tasks: &[Task], number: usize, over: &Over<'_
 }
 
 /// The search by precedences, in turns with local search.
-fn prove_beside(
-    run: &mut Run<'_>,
-    mut local: Option<&mut OrderSearch>,
-    over: &Over<'_>,
-) -> Result<(), Halt> {
+fn prove_beside(run: &mut Run<'_>, mut local: Option<&mut OrderSearch>, over: &Over<'_>) -> Result<(), Halt> {
     let mut next = TURN;
     precedence::minimise(run, &mut |run, work| {
         over.check()?;
@@ -94,18 +90,19 @@ fn prove_beside(
     })
 }
 
-/// Local search and random sets of hand-overs in turns, until the run is over.
+/// Local search and random sets of hand-overs in turns, until the run is over. `stack` is what a search may need.
 fn go_on(
     run: &mut Run<'_>,
     mut local: OrderSearch,
-    pruning: Pruning,
+    (pruning, stack): (Pruning, usize),
     number: usize,
     over: &Over<'_>,
 ) -> Result<(), Halt> {
     loop {
         over.check()?;
         local.turn(run, TURN)?;
-        let Some(task) = random_task(run, pruning) else { continue };
+        let task = random_task(run, pruning).filter(|task| task.stack() <= stack);
+        let Some(task) = task else { continue };
         let mut search = Minimiser::new(run, &task, number)?;
         for _ in 0..TURNS_OF_A_SET {
             if !search.turn(run, over)? {

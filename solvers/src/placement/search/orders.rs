@@ -162,7 +162,11 @@ fn tall(instance: &Instance, plan: &Plan, height: u64) -> Vec<BufferId> {
     let end = |id: BufferId| plan.offsets[id.index()].get() + instance.buffer(id).size.get();
     let is_free = |id: &BufferId| instance.buffer(*id).pin.is_none();
     let tall: Vec<BufferId> = instance.ids().filter(is_free).filter(|&id| end(id) == height).collect();
-    if tall.is_empty() { instance.ids().filter(is_free).max_by_key(|&id| end(id)).into_iter().collect() } else { tall }
+    if tall.is_empty() {
+        instance.ids().filter(is_free).max_by_key(|&id| end(id)).into_iter().collect()
+    } else {
+        tall
+    }
 }
 
 fn position(order: &[BufferId], id: BufferId) -> Option<usize> {

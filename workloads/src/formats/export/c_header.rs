@@ -91,7 +91,8 @@ fn shares(trace: &Trace, plan: &Plan) -> Vec<String> {
     for pair in &plan.in_place {
         let step = trace.instance.buffer(pair.output).live.start();
         shares[pair.output.index()] += &format!("; overwrites {} in place at step {step}", name(pair.input));
-        shares[pair.input.index()] += &format!("; overwritten in place by {} at step {step}", name(pair.output));
+        shares[pair.input.index()] +=
+            &format!("; overwritten in place by {} at step {step}", name(pair.output));
     }
     shares
 }
@@ -180,7 +181,8 @@ mod tests {
         let program = "#include <stdio.h>\n#include \"plan.h\"\nstatic unsigned char arena[MY_NET_ARENA_SIZE];\n\
                        int main(void) {\n  printf(\"%u %u %u %u:\", (unsigned)sizeof arena, MY_NET_ARENA_ALIGNMENT,\n\
                        MY_NET_BUFFERS, MY_NET_OFFSET_b_quoted);\n  for (unsigned i = 0; i < MY_NET_BUFFERS; i++)\n\
-                       printf(\" %u+%u\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i]);\n  return 0;\n}\n";
+                       printf(\" %u+%u over %d\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i],\n\
+                       (int)my_net_overwrites[i]);\n  return (int)MY_NET_IN_PLACE - 1;\n}\n";
         std::fs::write(at("plan.c"), program).expect("writable");
         let compiler = Command::new("cc")
             .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"])
@@ -188,7 +190,9 @@ mod tests {
             .output();
         let compiled = compiler.expect("a C compiler, which ./setup installs");
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        let printed = Command::new(at("plan")).output().expect("it runs").stdout;
-        assert_eq!(String::from_utf8_lossy(&printed), "96 16 3 64: 0+64 64+32 0+48");
+        let ran = Command::new(at("plan")).output().expect("it runs");
+        assert!(ran.status.success(), "one buffer overwrites another");
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(printed, "96 16 3 64: 0+64 over -1 64+32 over -1 0+48 over 0");
     }
 }
