@@ -91,7 +91,7 @@ fn in_place_no_is_another_problem_in_every_verb() {
     let rows = json(at, &["compare", "t.csv", "--in-place", "no", "--planner", "best-fit"], 0);
     assert_eq!((&rows[0]["gap"], &rows[0]["status"]), (&0.0.into(), &"optimal".into()));
     let (_, told) = run(at, &["plan", "t.csv", "--in-place", "no", "-o", "p.csv"], 0);
-    assert!(told.contains("2 permissions to overwrite a buffer in place were left out"), "{told}");
+    assert!(told.contains("permissions to overwrite a buffer in place were left out: 2"), "{told}");
     assert_eq!(json(at, &["verify", "t.csv", "p.csv"], 0)["hand_overs"], 0);
     run(at, &["plan", "t.csv", "-o", "handing.csv"], 0);
     let refused = json(at, &["verify", "t.csv", "handing.csv", "--in-place", "no"], 4);
@@ -102,6 +102,24 @@ fn in_place_no_is_another_problem_in_every_verb() {
     assert_eq!((&rows["height"], &rows["status"]), (&200_000.into(), &"optimal".into()), "{rows}");
     let (_, told) = run(at, &["plan", "t.csv", "--in-place", "maybe"], 2);
     assert!(told.contains("maybe") && told.contains("--in-place"), "{told}");
+}
+
+#[test]
+fn graphs_and_workloads_lose_their_permissions_too() {
+    let graph = concat!(
+        r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64}]}"#,
+        "\n",
+        r#"{"op":"relu","reads":["x"],"writes":[{"tensor":"y","bytes":64,"output":true}],"inplace":[["x","y"]]}"#,
+        "\n"
+    );
+    let folder = folder_with("g.jsonl", graph);
+    for trace in ["g.jsonl", "model/squeezenet1-0/infer/b1"] {
+        let with = json(folder.path(), &["bound", trace], 0);
+        let without = json(folder.path(), &["bound", trace, "--in-place", "no"], 0);
+        assert!(with["permissions"].as_u64() > Some(0) && with["load"].as_u64() < without["load"].as_u64());
+        assert_eq!((&without["permissions"], &without["load"]), (&0.into(), &with["load_without_in_place"]));
+        assert_eq!(without["bound_without_in_place"], Value::Null);
+    }
 }
 
 #[test]

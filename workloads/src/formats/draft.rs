@@ -264,7 +264,7 @@ impl<'f> Draft<'f> {
         drop(numbers);
         if self.options.without_in_place && !overwrites.is_empty() {
             let count = overwrites.len();
-            self.notices.push(format!("{count} permissions to overwrite a buffer in place were left out"));
+            self.notices.push(format!("permissions to overwrite a buffer in place were left out: {count}"));
             overwrites.clear();
         }
         let permissions = overwrites.into_iter().map(|(output, input)| InPlace { input, output });
