@@ -75,8 +75,8 @@ fn benches(criterion: &mut Criterion) {
             group.bench_function(id("load"), |bencher| bencher.iter(|| instance.load_curve().peak()));
             // A clone whose loads are not computed yet.
             let fresh = || instance.clone();
-            group.bench_function(id("relaxed-load"), |bencher| {
-                bencher.iter_batched_ref(fresh, |it| it.relaxed_load(), BatchSize::PerIteration);
+            group.bench_function(id("load-without-in-place"), |bencher| {
+                bencher.iter_batched_ref(fresh, |it| it.load_without_in_place(), BatchSize::PerIteration);
             });
             group.bench_function(id("initial-bound"), |bencher| {
                 bencher.iter_batched_ref(fresh, |it| initial_bound(it), BatchSize::PerIteration);

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::instance::gcd;
+use crate::load::counted_pieces;
 use crate::{Alignment, Bytes, Instance};
 
 /// The plans that a bound holds for.
@@ -157,16 +158,18 @@ impl Default for Bound {
     }
 }
 
-/// The bounds known before any search: load, relaxed load, pins and alignment. O(n log n).
+/// The bounds known before any search: load, pins and alignment. O(n log n).
 #[must_use]
 pub fn initial_bound(instance: &Instance) -> Bound {
     let mut bound = Bound::default();
     let load = |value| Claim { value, evidence: Evidence::Load };
-    bound.raise(load(instance.relaxed_load().bytes), Scope::Any);
-    bound.raise(load(instance.load().bytes), Scope::NoHandOver);
+    bound.raise(load(instance.load().bytes), Scope::Any);
+    bound.raise(load(instance.load_without_in_place().bytes), Scope::NoHandOver);
     bound.raise(load(pin_bound(instance)), Scope::Any);
-    if let Some(value) = alignment_bound(instance) {
-        bound.raise(Claim { value, evidence: Evidence::Alignment }, Scope::NoHandOver);
+    for scope in [Scope::Any, Scope::NoHandOver] {
+        if let Some(value) = alignment_bound(instance, scope) {
+            bound.raise(Claim { value, evidence: Evidence::Alignment }, scope);
+        }
     }
     bound
 }
@@ -177,13 +180,13 @@ pub fn pin_bound(instance: &Instance) -> Bytes {
     Bytes::new(instance.pinned_tops().into_iter().sum())
 }
 
-/// The load with sizes rounded up to the greatest common divisor of the alignments, less the padding of the topmost
-/// buffer. `None` if that adds nothing: no alignment, several arenas, or pauses with windows.
+/// A bound on plans of the scope: the load with sizes rounded up to the greatest common divisor of the alignments, less
+/// the padding of the topmost buffer. `None` if that adds nothing: no alignment, several arenas, or pauses with windows.
 ///
 /// If two buffers are live together and their offsets are multiples of `a`, these differ by at least `ceil(size / a) *
 /// a` for the size of the lower buffer. Only the topmost buffer at a step may end anywhere.
 #[must_use]
-pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
+pub fn alignment_bound(instance: &Instance, scope: Scope) -> Option<Bytes> {
     let divisor = instance.buffers().iter().fold(0, |divisor, buffer| gcd(divisor, buffer.align.get()));
     let align = Alignment::new(divisor)?;
     let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
@@ -191,13 +194,11 @@ pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
         return None;
     }
     let mut changes: Vec<(u32, bool, u64, u64)> = Vec::with_capacity(2 * instance.len());
-    for buffer in instance.buffers() {
+    for (buffer, piece) in counted_pieces(instance, scope) {
         let rounded = align.round_up(buffer.size.get())?;
         let padding = rounded - buffer.size.get();
-        for piece in buffer.pieces() {
-            changes.push((piece.steps.start().get(), true, rounded, padding));
-            changes.push((piece.steps.end().get(), false, rounded, padding));
-        }
+        changes.push((piece.steps.start().get(), true, rounded, padding));
+        changes.push((piece.steps.end().get(), false, rounded, padding));
     }
     changes.sort_unstable();
     highest_rounded_load(&changes).map(Bytes::new)
@@ -243,10 +244,11 @@ mod tests {
         let buffers = [buffer(5, 0, 2), buffer(9, 0, 2), buffer(3, 1, 3)].map(|b| b.with_align(align));
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
         // At step 1: 8 + 16 + 8, less the largest padding, 7 (of the 9).
-        assert_eq!(alignment_bound(&instance), Some(Bytes::new(25)));
-        assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(17));
-        let claim = initial_bound(&instance).of(Scope::NoHandOver);
-        assert_eq!(claim, Claim { value: Bytes::new(25), evidence: Evidence::Alignment });
+        for scope in [Scope::Any, Scope::NoHandOver] {
+            assert_eq!(alignment_bound(&instance, scope), Some(Bytes::new(25)));
+            let claim = initial_bound(&instance).of(scope);
+            assert_eq!(claim, Claim { value: Bytes::new(25), evidence: Evidence::Alignment });
+        }
     }
 
     #[test]

@@ -174,7 +174,7 @@ pub struct Instance {
     arenas: Vec<Arena>,
     apart: Vec<KeepApart>,
     load: OnceLock<Load>,
-    relaxed_load: OnceLock<Load>,
+    load_without_in_place: OnceLock<Load>,
 }
 
 impl PartialEq for Instance {
@@ -267,19 +267,33 @@ impl Instance {
         Bytes::new(self.buffers.iter().map(|buffer| buffer.size.get()).sum())
     }
 
-    /// The load: the most bytes in use at one step. A lower bound on the height of every plan that
-    /// hands nothing over. Over several arenas: the sum of the arenas' loads, with the step of the
-    /// largest. Computed once, in O(n log n).
+    /// The load: the most bytes in use at one step, where a buffer that may overwrite another does not count at its
+    /// first step. A lower bound on the height of every plan. Over several arenas: the sum of the arenas' loads, with the
+    /// step of the largest. Computed once, in O(n log n).
     #[must_use]
     pub fn load(&self) -> Load {
         *self.load.get_or_init(|| load::load(self))
     }
 
-    /// The load in which a buffer that may overwrite another does not count at its first step: a lower
-    /// bound on the height of *every* plan.
+    /// The load with every buffer counted from its first step: a lower bound on the height of plans that hand nothing
+    /// over. The same as [`load`](Self::load) if the instance permits no hand-over.
     #[must_use]
-    pub fn relaxed_load(&self) -> Load {
-        *self.relaxed_load.get_or_init(|| load::relaxed_load(self))
+    pub fn load_without_in_place(&self) -> Load {
+        *self.load_without_in_place.get_or_init(|| load::load_without_in_place(self))
+    }
+
+    /// Whether a buffer counts towards the [load](Self::load) at a step: it is in use, and this is not its first step if it
+    /// may overwrite another. O(number of permissions).
+    ///
+    /// # Panics
+    ///
+    /// If there is no buffer of that id.
+    #[must_use]
+    pub fn counts_at(&self, id: BufferId, step: Step) -> bool {
+        let buffer = self.buffer(id);
+        let is_in_use = buffer.pieces().any(|piece| piece.steps.contains(step));
+        let may_overwrite = || self.in_place.iter().any(|pair| pair.output == id);
+        is_in_use && (buffer.live.start() != step || !may_overwrite())
     }
 
     /// The first arena in which more bytes must be live at one step than its capacity holds, and how
@@ -290,11 +304,11 @@ impl Instance {
             .map(ArenaId::new)
             .zip(&self.arenas)
             .filter_map(|(id, arena)| Some((id, arena.capacity?)));
-        let loads = limited.map(|(id, capacity)| (id, capacity, load::relaxed_load_of(self, id).bytes));
+        let loads = limited.map(|(id, capacity)| (id, capacity, load::load_of(self, id).bytes));
         loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
     }
 
-    /// The bytes in use over time.
+    /// The bytes in use over time, counted like the [load](Self::load).
     #[must_use]
     pub fn load_curve(&self) -> LoadCurve {
         load::curve(self)
@@ -441,7 +455,7 @@ impl InstanceBuilder {
             arenas,
             apart,
             load: OnceLock::new(),
-            relaxed_load: OnceLock::new(),
+            load_without_in_place: OnceLock::new(),
         };
         instance.check_buffers()?;
         instance.check_permissions()?;

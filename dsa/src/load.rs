@@ -1,6 +1,9 @@
 //! The load: how many bytes are in use at each step, and the most of them.
+//!
+//! A buffer that may overwrite another is not counted at its first step: its bytes can lie inside the other's, which are
+//! counted. So no plan is lower than the load, whether it hands buffers over or not.
 
-use crate::{ArenaId, Bytes, Instance, Step};
+use crate::{ArenaId, Buffer, Bytes, Instance, LiveRange, Piece, Scope, Step};
 
 /// The most bytes in use at one step, and the first such step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,63 +48,59 @@ impl LoadCurve {
     }
 }
 
-/// How to count the first step of a buffer that may overwrite another.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HandOver {
-    Counted,
-    Skipped,
-}
-
 pub(crate) fn load(instance: &Instance) -> Load {
-    over_arenas(instance, HandOver::Counted)
+    over_arenas(instance, Scope::Any)
 }
 
-pub(crate) fn relaxed_load(instance: &Instance) -> Load {
-    if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, HandOver::Skipped) }
+pub(crate) fn load_without_in_place(instance: &Instance) -> Load {
+    if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, Scope::NoHandOver) }
 }
 
-pub(crate) fn relaxed_load_of(instance: &Instance, arena: ArenaId) -> Load {
-    sweep(instance, Some(arena), HandOver::Skipped).peak()
+pub(crate) fn load_of(instance: &Instance, arena: ArenaId) -> Load {
+    sweep(instance, Some(arena), Scope::Any).peak()
 }
 
 pub(crate) fn curve(instance: &Instance) -> LoadCurve {
-    sweep(instance, None, HandOver::Counted)
+    sweep(instance, None, Scope::Any)
 }
 
-fn over_arenas(instance: &Instance, hand_over: HandOver) -> Load {
+fn over_arenas(instance: &Instance, scope: Scope) -> Load {
     let arenas = instance.arenas().len();
     if arenas == 1 {
-        return sweep(instance, None, hand_over).peak();
+        return sweep(instance, None, scope).peak();
     }
     let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
-    let peaks: Vec<Load> = ids.map(|arena| sweep(instance, Some(arena), hand_over).peak()).collect();
+    let peaks: Vec<Load> = ids.map(|arena| sweep(instance, Some(arena), scope).peak()).collect();
     let sum = peaks.iter().map(|peak| peak.bytes.get()).sum();
     let step = peaks.iter().max_by_key(|peak| (peak.bytes, std::cmp::Reverse(peak.step)));
     Load { bytes: Bytes::new(sum), step: step.map(|peak| peak.step).unwrap_or_default() }
 }
 
-fn sweep(instance: &Instance, arena: Option<ArenaId>, hand_over: HandOver) -> LoadCurve {
-    let outputs = match hand_over {
-        HandOver::Counted => Vec::new(),
-        HandOver::Skipped => outputs(instance),
-    };
+fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve {
     let mut changes: Vec<(u32, i128)> = Vec::with_capacity(2 * instance.len());
-    for (index, buffer) in instance.buffers().iter().enumerate() {
-        if arena.is_some_and(|arena| arena != buffer.arena) {
-            continue;
-        }
-        let skipped = u32::from(outputs.get(index).copied().unwrap_or(false));
-        let first = buffer.live.start().get() + skipped;
-        for piece in buffer.pieces() {
-            let start = piece.steps.start().get().max(first);
-            if start < piece.steps.end().get() {
-                changes.push((start, i128::from(piece.bytes())));
-                changes.push((piece.steps.end().get(), -i128::from(piece.bytes())));
-            }
+    for (buffer, piece) in counted_pieces(instance, scope) {
+        if arena.is_none_or(|arena| arena == buffer.arena) {
+            changes.push((piece.steps.start().get(), i128::from(piece.bytes())));
+            changes.push((piece.steps.end().get(), -i128::from(piece.bytes())));
         }
     }
     changes.sort_unstable_by_key(|&(step, _)| step);
     accumulate(&changes)
+}
+
+/// The pieces that share no address in any plan of the scope: over all plans, without the first step of each buffer that
+/// may overwrite another.
+pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator<Item = (&Buffer, Piece)> {
+    let outputs = if scope == Scope::Any { outputs(instance) } else { Vec::new() };
+    instance.buffers().iter().enumerate().flat_map(move |(index, buffer)| {
+        let is_late = outputs.get(index).copied().unwrap_or(false);
+        let first = buffer.live.start().get() + u32::from(is_late);
+        buffer.pieces().filter_map(move |piece| {
+            let (start, end) = (piece.steps.start().get().max(first), piece.steps.end().get());
+            let steps = LiveRange::new(start, end).ok()?;
+            Some((buffer, Piece { steps, ..piece }))
+        })
+    })
 }
 
 fn outputs(instance: &Instance) -> Vec<bool> {
@@ -156,15 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn the_relaxed_load_leaves_out_hand_overs() {
+    fn the_load_leaves_out_a_buffer_that_may_overwrite_another() {
         let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
         let instance = Instance::builder()
             .buffers([buffer(8, 0, 2), buffer(8, 1, 3)])
             .in_place([permission])
             .build()
             .expect("valid");
-        assert_eq!(instance.load().bytes, Bytes::new(16));
-        assert_eq!(instance.relaxed_load().bytes, Bytes::new(8));
+        assert_eq!(instance.load(), Load { bytes: Bytes::new(8), step: Step::new(0) });
+        assert_eq!(instance.load_curve().peak(), instance.load());
+        assert_eq!(instance.load_without_in_place(), Load { bytes: Bytes::new(16), step: Step::new(1) });
+        let counts = [0, 1, 2, 3].map(|step| instance.counts_at(BufferId::new(1), Step::new(step)));
+        assert_eq!(counts, [false, false, true, false]);
     }
 
     #[test]

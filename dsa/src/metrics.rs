@@ -14,7 +14,7 @@ pub fn gap(height: Bytes, bound: Bytes) -> f64 {
     excess(height, bound)
 }
 
-/// `(height - load) / load`; negative if a plan uses hand-overs to get below the load. A load of 0 gives 0.
+/// `(height - load) / load`; never negative for a plan of the instance that has this load. A load of 0 gives 0.
 ///
 /// ```
 /// use planlab_dsa::{fragmentation, Bytes};

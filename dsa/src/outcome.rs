@@ -12,7 +12,7 @@ use crate::{Bound, Bytes, Claim, Feature, Scope, VerifiedPlan, Violation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// The planner has finished.
+    /// The planner has finished, or has the lowest plan that it can make: one without hand-overs, if it uses none.
     Finished,
     /// The incumbent's height equals the bound.
     Proved,
@@ -97,7 +97,7 @@ pub struct Mark {
     pub work: u64,
     /// The incumbent's height.
     pub height: Option<Bytes>,
-    /// The bound in the run's scope.
+    /// The bound on any plan.
     pub bound: Bytes,
 }
 
@@ -139,13 +139,13 @@ impl Outcome<'_> {
         self.best.as_ref().map(|plan| plan.height())
     }
 
-    /// The bound in the run's scope: on any plan, if the planner uses hand-overs.
+    /// The bound on any plan: what every height is measured against, whether the planner uses hand-overs or not.
     #[must_use]
-    pub fn claim(&self) -> Claim {
-        self.bound.of(self.scope)
+    pub const fn claim(&self) -> Claim {
+        self.bound.of(Scope::Any)
     }
 
-    /// Whether the best plan's height equals the bound.
+    /// Whether no plan is lower than the best one: its height equals the bound on any plan.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
         self.height().is_some_and(|height| height == self.claim().value)

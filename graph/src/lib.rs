@@ -10,8 +10,8 @@
 //! graph.operation(Operation::new("relu").reads([x]).writes([y]).overwrites(x, y));
 //! let graph = graph.build()?;
 //! let (instance, labels) = liveness(&graph, &graph.order())?;
-//! assert_eq!(instance.load().bytes, Bytes::new(128));
-//! assert_eq!(instance.relaxed_load().bytes, Bytes::new(64));
+//! assert_eq!(instance.load().bytes, Bytes::new(64));
+//! assert_eq!(instance.load_without_in_place().bytes, Bytes::new(128));
 //! assert_eq!(labels.buffers[1].op.as_deref(), Some("relu"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -188,7 +188,9 @@ def load(buffers: Buffers, width: int, height: int) -> str:
             yield f'<path d="{begin}{points}{end}" fill="{_COLOURS[0]}" fill-opacity=".6"/>'
         yield from area.axes()
 
-    return area.picture(f"Load of {len(buffers.lower)} buffers, at most {size(area.top)}", parts())
+    # Where buffers may overwrite others, the load leaves their first steps out.
+    what = "Live bytes" if getattr(buffers, "permissions", 0) else "Load"
+    return area.picture(f"{what} of {len(buffers.lower)} buffers, at most {size(area.top)}", parts())
 
 
 def _load(buffers: Buffers) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -42,13 +42,16 @@ class Plan:
     bound: int
     """What every plan needs at least, in bytes, as proved."""
     load: int
-    """The most bytes live at one step."""
+    """The most bytes live at one step; a buffer that may overwrite another does not count at its first step."""
     proved: bool
     """Whether it is proved that no plan is lower."""
     stop: str
     """Why planning ended: "proved", "finished", "deadline", "work-limit" or "target-reached"."""
     seconds: float
     """Wall time of planning."""
+    hand_overs: list[tuple[int, int]] = field(default_factory=list)
+    """Input and output, by number, where an output takes the place of an input that is still live. The kernel that reads
+    the one and writes the other has to be safe in place."""
     _buffers: _maps.Buffers | None = field(default=None, repr=False)
     """What was planned, for the map."""
 
@@ -64,7 +67,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by their names; the offsets as a list of integers, so that `json` can write it."""
-        fields = ("height", "bound", "load", "proved", "stop", "seconds")
+        fields = ("height", "bound", "load", "proved", "stop", "seconds", "hand_overs")
         return {"offsets": self.offsets.tolist()} | {field: getattr(self, field) for field in fields}
 
     def to_svg(self, width: int = 720, height: int = 320) -> str:
@@ -114,9 +117,9 @@ def told(answer: _Told, limits: Limits, buffers: _maps.Buffers) -> Plan:
 
     Raises NoPlan if it has none.
     """
-    offsets, height, bound, load, proved, stop, seconds = answer
+    offsets, height, bound, load, proved, stop, seconds, hand_overs = answer
     if offsets is not None:
-        return Plan(offsets, height, bound, load, proved, stop, seconds, buffers)
+        return Plan(offsets, height, bound, load, proved, stop, seconds, hand_overs, buffers)
     if limits.capacity is not None and bound > limits.capacity:
         raise Infeasible(f"every plan needs {bound} bytes, but the capacity is {limits.capacity}", bound)
     best = f"; the lowest plan found needs {height} bytes" if height else ""

@@ -78,8 +78,13 @@ class Trace:
 
     @property
     def load(self) -> int:
-        """The most bytes live at one step."""
+        """The most bytes live at one step; a buffer that may overwrite another does not count at its first step."""
         return self._native.load()
+
+    @property
+    def permissions(self) -> int:
+        """How many permissions there are to overwrite a buffer in place."""
+        return self._native.permissions()
 
     @cached_property
     def arenas(self) -> NDArray[np.uint32]:
@@ -105,7 +110,8 @@ class Trace:
     ) -> Plan:
         """Plans it, with all that the file asks for: in-place permissions, pauses, arenas, pairs kept apart.
 
-        The arguments are those of `planlab.plan`.
+        The arguments are those of `planlab.plan`. The plan's `hand_overs` says which buffers overwrite another in place;
+        `read(..., in_place=False)` makes a trace whose plans have none.
         """
         limits = Limits(capacity, time_limit, planner, threads, seed, work_limit)
         return told(self._native.plan(limits), limits, self)
@@ -181,6 +187,7 @@ class FileOptions:
     dialect: str = "half-open"
     part: str | None = None
     dims: list[tuple[str, int]] = field(default_factory=list)
+    in_place: bool = True
 
     def __post_init__(self) -> None:
         _columns.number("alignment", self.alignment, least=1)
@@ -205,6 +212,7 @@ def read(
     dialect: str = "half-open",
     part: str | None = None,
     dims: Mapping[str, int] | None = None,
+    in_place: bool = True,
     corpus: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Reads a trace: any file that the command `planlab` reads, a workload by its key, or a frame.
@@ -218,6 +226,7 @@ def read(
     dialect: what `upper` means: "half-open", "inclusive" or "open"; not for keys.
     part: which of the traces in a file, if it holds several (streams, devices); files only.
     dims: sizes of an ONNX model's dynamic dimensions, by their names; files only.
+    in_place: whether the file's permissions to overwrite a buffer in place count; not for keys.
     corpus: a folder with public instances, where keys name them.
 
     Raises ValueError with the line and the reason if the file or frame is no trace or there is no such workload, OSError if the
@@ -227,7 +236,7 @@ def read(
     >>> len(trace), trace.load, trace.metadata["framework"]
     (39, 10169344, 'Chainer 3.0.0rc1 with CuPy 2.0.0rc1')
     """
-    options = FileOptions(alignment, pins, dialect, part, list((dims or {}).items()))
+    options = FileOptions(alignment, pins, dialect, part, list((dims or {}).items()), in_place)
     if _frames.is_frame(source):
         name = f"<{type(source).__module__.partition('.')[0]}.{type(source).__name__}>"
         return Trace(NativeTrace.parse(name, _frames.content(source), options), name)
@@ -237,5 +246,6 @@ def read(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         return read_as(name, name, options)
     if options != FileOptions():
-        raise ValueError("`alignment`, `pins`, `dialect`, `part` and `dims` are for files; a workload has its own")
+        given = "`alignment`, `pins`, `dialect`, `part`, `dims` and `in_place`"
+        raise ValueError(f"{given} are for files; a workload has its own")
     return Trace(NativeTrace.workload(name, corpus), name)

@@ -19,8 +19,9 @@ const DEFAULT_WALL: Duration = Duration::from_secs(10);
 /// More threads than this are a mistake; each has megabytes of stack.
 const MOST_THREADS: u64 = 1024;
 
-/// Offsets (or none), height, bound, load, whether the plan is proved optimal, why planning ended, seconds.
-pub(crate) type Told<'py> = (Option<Bound<'py, PyArray1<u64>>>, u64, u64, u64, bool, &'static str, f64);
+/// Offsets (or none), height, bound, load, whether the plan is proved optimal, why planning ended, seconds, hand-overs.
+pub(crate) type Told<'py> =
+    (Option<Bound<'py, PyArray1<u64>>>, u64, u64, u64, bool, &'static str, f64, Vec<(u32, u32)>);
 
 /// How something is to be planned.
 pub(crate) struct Asked {
@@ -111,9 +112,12 @@ pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> P
     let best = outcome.best.as_ref().filter(|plan| fits(plan.height()));
     let offsets =
         best.map(|plan| PyArray1::from_vec(py, plan.offsets().iter().map(|offset| offset.get()).collect()));
+    let hand_overs = best.map_or_else(Vec::new, |plan| {
+        plan.in_place().iter().map(|pair| (pair.input.get(), pair.output.get())).collect()
+    });
     let height = outcome.height().map_or(0, Bytes::get);
     let (bound, load) = (outcome.claim().value.get(), instance.load().bytes.get());
-    Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64()))
+    Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64(), hand_overs))
 }
 
 /// Rings when a thread is over, also after a panic.

@@ -53,6 +53,7 @@ struct FileOptions {
     dialect: String,
     part: Option<String>,
     dims: Vec<(String, u64)>,
+    in_place: bool,
 }
 
 impl FileOptions {
@@ -63,6 +64,7 @@ impl FileOptions {
             None => None,
         };
         let options = ReadOptions::default().with_dialect(dialect).with_pins(self.pins);
+        let options = options.with_in_place(self.in_place);
         Ok(options.with_alignment(alignment).with_part(self.part).with_dims(self.dims))
     }
 }
@@ -171,6 +173,11 @@ impl NativeTrace {
 
     fn load(&self) -> u64 {
         self.trace.instance.load().bytes.get()
+    }
+
+    /// The number of permissions to overwrite a buffer in place.
+    fn permissions(&self) -> usize {
+        self.trace.instance.in_place().len()
     }
 
     /// Its CSV, which keeps all that planlab knows of it.

@@ -52,6 +52,23 @@ class Files(unittest.TestCase):
         again = planlab.plan(trace.lower, trace.upper, trace.size, trace.alignment)
         self.assertEqual(again.height, plan.height)
 
+    def test_permissions_count_unless_they_are_left_out(self):
+        text = "id,lower,upper,size,may_overwrite\nx,0,2,64,\ny,1,3,64,x\n"
+        path = self.write("trace.csv", text)
+        trace = planlab.read(path)
+        plan = trace.plan()
+        self.assertEqual((trace.permissions, trace.load, plan.load, plan.height), (1, 64, 64, 64))
+        self.assertEqual((plan.hand_overs, plan.to_dict()["hand_overs"]), ([(0, 1)], [(0, 1)]))
+        self.assertIn("Live bytes of 2 buffers", trace.to_svg())
+        apart = planlab.read(path, in_place=False)
+        plan = apart.plan()
+        self.assertEqual((apart.permissions, apart.load, plan.height, plan.hand_overs), (0, 128, 128, []))
+        self.assertEqual(apart.notices, ["permissions to overwrite a buffer in place were left out: 1"])
+        greedy = trace.plan(planner="best-fit")
+        self.assertEqual((greedy.height, greedy.bound, greedy.proved, greedy.stop), (128, 64, False, "finished"))
+        with self.assertRaisesRegex(ValueError, "`in_place` are for files"):
+            planlab.read("chainer/alexnet/infer/b1", in_place=False)
+
     def test_a_trace_does_not_replace_its_file(self):
         path = self.write("trace.csv", CSV)
         trace = planlab.read(path)

@@ -198,6 +198,7 @@ fn row(workload: &str, planner: &str, instance: &Instance, digest: &str) -> Reco
         orders_run: None,
         orders_failed: None,
         order_bound: None,
+        bound_without_in_place: None,
         trajectory: Vec::new(),
         plan: None,
         started_ns: 0,

@@ -65,7 +65,8 @@ pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
 }
 
 /// Columns that the first stores lack.
-const LATER: [&str; 4] = ["reported_ns", "orders_run", "orders_failed", "order_bound"];
+const LATER: [&str; 5] =
+    ["reported_ns", "orders_run", "orders_failed", "order_bound", "bound_without_in_place"];
 
 const fn kind<R: Row>() -> Kind {
     Kind { name: R::KIND, version: R::KNOWN }

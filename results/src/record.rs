@@ -234,15 +234,15 @@ table! {
         pub stderr_tail: String,
         /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
-        /// Load in bytes.
+        /// Load in bytes if no buffer takes another's place.
         pub load: u64,
-        /// Load without the first steps of buffers that may overwrite another, in bytes.
+        /// The load that counts, in bytes: without the first steps of buffers that may overwrite another. No plan is lower.
         pub relaxed_load: u64,
-        /// The best proven bound in the plan's scope, in bytes.
+        /// The best proven bound on any plan, in bytes.
         pub bound: u64,
         /// The evidence for the bound.
         pub bound_evidence: Evidence,
-        /// The plans for which the bound holds.
+        /// The plans for which the bound holds: any. Rows of older versions may have a bound on plans without hand-overs.
         pub bound_scope: Scope,
         /// Hand-overs that the plan uses.
         pub hand_overs: u64,
@@ -258,6 +258,9 @@ table! {
         /// The proven minimum of memory over all legal orders of the graph, in bytes: a lower bound on `relaxed_load`,
         /// or on `load` for a planner without hand-overs.
         pub order_bound: Option<u64> = None,
+        /// The best proven bound on plans without hand-overs, in bytes, if the instance permits some and the planner uses
+        /// none.
+        pub bound_without_in_place: Option<u64> = None,
         /// CPU time of the child in nanoseconds.
         pub cpu_ns: Option<u64>,
         /// Units of work done.
@@ -298,11 +301,26 @@ impl Record {
         Some(planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(bound)))
     }
 
-    /// `(height - load) / load`, if there is a height.
+    /// `(height - load) / load`, if there is a height, with the load that counts.
     #[must_use]
     pub fn fragmentation(&self) -> Option<f64> {
-        let (height, load) = (self.height?, self.load);
+        let (height, load) = (self.height?, self.relaxed_load);
         Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
+    }
+
+    /// The row with a bound on any plan. Older versions measured a planner without hand-overs against the bound on plans
+    /// without them, even if the instance permits some; such a row states the load instead, and keeps its bound apart.
+    #[must_use]
+    pub(crate) fn against_any_plan(mut self) -> Self {
+        if self.bound_scope == Scope::NoHandOver && self.relaxed_load < self.load {
+            self.bound_without_in_place = Some(self.bound);
+            (self.bound, self.bound_evidence, self.bound_scope) =
+                (self.relaxed_load, Evidence::Load, Scope::Any);
+            if self.status == Status::Optimal && self.height > Some(self.bound) {
+                self.status = Status::Feasible;
+            }
+        }
+        self
     }
 
     /// The planner with its non-default parameters.

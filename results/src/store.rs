@@ -260,7 +260,8 @@ impl Store {
     }
 }
 
-/// The latest row of each cell and repetition, without opening the store for writing; a writer may be active.
+/// The latest row of each cell and repetition, without opening the store for writing; a writer may be active. Rows of
+/// older versions have the bound on any plan, as new ones do.
 ///
 /// # Errors
 ///
@@ -269,7 +270,7 @@ impl Store {
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     require_store(dir)?;
-    shards::read_latest(dir)
+    Ok(shards::read_latest(dir)?.into_iter().map(Record::against_any_plan).collect())
 }
 
 /// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records contain only

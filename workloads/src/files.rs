@@ -30,6 +30,8 @@ pub struct FileOptions {
     pub part: Option<String>,
     /// Values of dynamic dimensions, by name.
     pub dims: Vec<(String, u64)>,
+    /// Whether the permissions to overwrite a buffer in place are left out.
+    pub without_in_place: bool,
 }
 
 /// A trace in a file, as a workload.
@@ -57,6 +59,7 @@ impl FileOptions {
             .with_limits(limits)
             .with_part(self.part.clone())
             .with_dims(self.dims.clone())
+            .with_in_place(!self.without_in_place)
     }
 
     fn read(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {

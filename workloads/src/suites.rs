@@ -151,6 +151,9 @@ pub struct Group {
     /// Values of dynamic dimensions of the files, by name.
     #[serde(default)]
     pub dims: BTreeMap<String, NonZeroU64>,
+    /// Whether the files' permissions to overwrite a buffer in place count. Default: yes.
+    #[serde(default)]
+    pub in_place: Option<bool>,
     /// Patterns over planner keys.
     #[serde(default)]
     pub planners: Vec<String>,

@@ -10,8 +10,9 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound on *any* plan lies above
-    /// the target, [`PlanError::Refuted`] when a verified plan is lower.
+    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound on *any* plan lies above the target,
+    /// [`PlanError::Refuted`] when a verified plan is lower. [`Stop::Finished`] when no plan without hand-overs is lower
+    /// and the planner uses none.
     pub fn raise_bound(&mut self, value: Bytes, scope: Scope, evidence: Evidence) -> Result<(), Halt> {
         let mut bound = Bound::default();
         bound.raise(Claim { value, evidence }, scope);
@@ -82,11 +83,18 @@ impl Run<'_> {
         if self.is_out_of_reach(state) {
             return Err(self.decide(Stop::Infeasible));
         }
-        let closed = state
-            .best
-            .as_ref()
-            .is_some_and(|best| best.height() == state.bound.of(self.judged(best.scope())).value);
-        if closed { Err(self.decide(Stop::Proved)) } else { Ok(()) }
+        match state.best.as_ref().and_then(|best| self.closed(state, best.height())) {
+            Some(stop) => Err(self.decide(stop)),
+            None => Ok(()),
+        }
+    }
+
+    /// Why no plan lower than `height` can be found: none exists, or none without hand-overs, and others do not count.
+    pub(super) fn closed(&self, state: &State<'_>, height: Bytes) -> Option<Stop> {
+        if height <= state.bound.of(Scope::Any).value {
+            return Some(Stop::Proved);
+        }
+        (height <= state.bound.of(self.shared.scope).value).then_some(Stop::Finished)
     }
 
     /// Whether no plan can fit the target.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Run, State};
-use crate::{Bytes, Event, Halt, Plan, PlanError, Scope, Stop, VerifiedPlan};
+use crate::{Bytes, Event, Halt, Plan, PlanError, Stop, VerifiedPlan};
 
 /// The number of plans at the start of a run that are verified as soon as they are offered.
 const VERIFIED_AT_ONCE: u32 = 16;
@@ -47,7 +47,8 @@ impl<'i> Run<'i> {
     /// # Errors
     ///
     /// [`PlanError::Invalid`] if the verifier rejects the plan, [`PlanError::Refuted`] if it is below the bound;
-    /// [`Stop::Proved`] when its height equals the bound, [`Stop::TargetReached`] when it fits the target.
+    /// [`Stop::Proved`] when its height equals the bound on any plan, [`Stop::Finished`] when it equals that on plans
+    /// without hand-overs and the planner uses none, [`Stop::TargetReached`] when it fits the target.
     pub fn offer(&mut self, plan: Plan) -> Result<(), Halt> {
         let height = plan.height(self.shared.instance);
         if height.is_some_and(|height| !self.improves(height)) {
@@ -57,7 +58,7 @@ impl<'i> Run<'i> {
         let is_soon = state.verified >= VERIFIED_AT_ONCE && self.done() < state.due;
         let waits = self.shared.counts_work && is_soon;
         match height {
-            Some(height) if waits && !self.decides(&state, height, plan.scope()) => {
+            Some(height) if waits && !self.decides(&state, height) => {
                 // Another fork may have been faster.
                 if self.shared.below.fetch_min(height.get(), Ordering::Relaxed) > height.get() {
                     self.shared.settle_at.store(state.due, Ordering::Relaxed);
@@ -76,15 +77,9 @@ impl<'i> Run<'i> {
     }
 
     /// Whether a plan of this height ends the run.
-    fn decides(&self, state: &State<'_>, height: Bytes, scope: Scope) -> bool {
-        let bound = state.bound.of(self.judged(scope)).value;
-        height <= bound || self.shared.budget.target.is_some_and(|target| height <= target)
-    }
-
-    /// The scope in which height and bound must meet to end the run. If hand-overs count, a plan without them is
-    /// optimal only if no plan with them can be lower.
-    pub(super) fn judged(&self, scope: Scope) -> Scope {
-        if self.shared.scope == Scope::Any { Scope::Any } else { scope }
+    fn decides(&self, state: &State<'_>, height: Bytes) -> bool {
+        let is_closed = self.closed(state, height).is_some();
+        is_closed || self.shared.budget.target.is_some_and(|target| height <= target)
     }
 
     fn verify(&self, state: &mut State<'i>, plan: Plan) -> Result<VerifiedPlan<'i>, PlanError> {
@@ -120,8 +115,8 @@ impl<'i> Run<'i> {
         if self.is_out_of_reach(state) {
             return Err(self.decide(Stop::Infeasible));
         }
-        if height == state.bound.of(self.judged(scope)).value {
-            return Err(self.decide(Stop::Proved));
+        if let Some(stop) = self.closed(state, height) {
+            return Err(self.decide(stop));
         }
         if self.shared.budget.target.is_some_and(|target| height <= target) {
             return Err(self.decide(Stop::TargetReached));

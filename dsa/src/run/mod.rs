@@ -244,7 +244,7 @@ impl<'i> Run<'i> {
             elapsed: self.shared.elapsed(),
             work: self.done(),
             height: state.best.as_ref().map(|best| best.height()),
-            bound: state.bound.of(self.shared.scope).value,
+            bound: state.bound.of(Scope::Any).value,
         };
         state.trajectory.push(mark);
     }

@@ -178,7 +178,7 @@ fn a_demand_that_is_not_honoured_is_unsupported() {
 }
 
 #[test]
-fn where_hand_overs_count_a_plan_without_them_is_not_proved_by_its_own_bound() {
+fn a_plan_is_proved_by_the_bound_on_any_plan_alone() {
     let range = |s, e| LiveRange::new(s, e).expect("not empty");
     let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
     let instance = Instance::builder()
@@ -195,7 +195,9 @@ fn where_hand_overs_count_a_plan_without_them_is_not_proved_by_its_own_bound() {
     let outcome = execute(&Scripted(script, honours), &instance, Budget::default(), 0);
     assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(4))));
     let without = execute(&scripted(script), &instance, Budget::default(), 0);
-    assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Proved), Some(Bytes::new(8))));
+    // The lowest plan without hand-overs: nothing is left to do, but a lower plan exists.
+    assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Finished), Some(Bytes::new(8))));
+    assert_eq!((without.claim().value, without.is_optimal()), (Bytes::new(4), false));
 }
 
 #[test]

@@ -47,16 +47,16 @@ proptest! {
 
     #[test]
     fn the_load_is_the_sum_at_the_fullest_step(instance in instances(Shape::everything())) {
-        prop_assert_eq!(instance.load().bytes, summed_load(&instance, false));
-        prop_assert_eq!(instance.relaxed_load().bytes, summed_load(&instance, true));
+        prop_assert_eq!(instance.load().bytes, summed_load(&instance, true));
+        prop_assert_eq!(instance.load_without_in_place().bytes, summed_load(&instance, false));
         let curve = instance.load_curve();
         for step in 0..=instance.horizon().get() + 1 {
-            prop_assert_eq!(curve.at(Step::new(step)).get(), in_use(&instance, None, step, false));
+            prop_assert_eq!(curve.at(Step::new(step)).get(), in_use(&instance, None, step, true));
         }
         prop_assert_eq!(curve.points().last().map_or(0, |point| point.1.get()), 0);
         if instance.arenas().len() == 1 {
             let fullest = (0..instance.horizon().get())
-                .find(|&step| in_use(&instance, None, step, false) == instance.load().bytes.get());
+                .find(|&step| in_use(&instance, None, step, true) == instance.load().bytes.get());
             prop_assert_eq!(instance.load().step.get(), fullest.unwrap_or(0));
         }
     }
@@ -78,13 +78,11 @@ fn check_bounds(instance: &Instance) -> Result<(), TestCaseError> {
     for (scope, least) in [(Scope::Any, any), (Scope::NoHandOver, without)] {
         if let Some(least) = least {
             prop_assert!(bound.of(scope).value <= least, "{:?} in scope {:?} above {}", bound, scope, least);
+            prop_assert!(alignment_bound(instance, scope).is_none_or(|bound| bound <= least));
         }
     }
-    prop_assert!(
-        any.is_none_or(|least| instance.relaxed_load().bytes <= least && pin_bound(instance) <= least)
-    );
-    prop_assert!(without.is_none_or(|least| instance.load().bytes <= least));
-    prop_assert!(without.is_none_or(|least| alignment_bound(instance).is_none_or(|bound| bound <= least)));
+    prop_assert!(any.is_none_or(|least| instance.load().bytes <= least && pin_bound(instance) <= least));
+    prop_assert!(without.is_none_or(|least| instance.load_without_in_place().bytes <= least));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::shell::quantity;
 
@@ -26,8 +26,19 @@ pub(crate) struct Reading {
     /// Take the offsets of a plan file as pins
     #[arg(long)]
     pub(crate) pins: bool,
+    /// Whether the trace's permissions to overwrite a buffer in place count [default: yes; to export a C header or an
+    /// offline plan, no]
+    #[arg(long, value_enum, value_name = "yes|no", hide_possible_values = true)]
+    pub(crate) in_place: Option<Choice>,
     #[command(flatten)]
     pub(crate) parts: Parts,
+}
+
+/// The answer to a question that has a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Choice {
+    Yes,
+    No,
 }
 
 /// Which trace of another tool's file to take, and its shape.

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, Retry};
-pub(crate) use common::{LimitArgs, Reading};
+pub(crate) use common::{Choice, LimitArgs, Reading};
 pub(crate) use graphs::{AllocatorArg, Emit, GraphArgs, ModeArg, ModelArgs, Optimizer, ShapeArgs, SweepArgs};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};

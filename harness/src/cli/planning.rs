@@ -88,7 +88,7 @@ pub(crate) struct BoundArgs {
     /// plan exists or no proof was found in time
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate: Option<String>,
-    /// The capacity that the certificate is about [default: the load]
+    /// The capacity that the certificate is about [default: the load, without in-place]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, requires = "certificate")]
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]

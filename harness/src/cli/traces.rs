@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use planlab_workloads::formats::import::READERS;
 
-use super::common::{LimitArgs, Parts, Reading};
+use super::common::{Choice, LimitArgs, Parts, Reading};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
@@ -85,6 +85,9 @@ pub(crate) struct ImportArgs {
     /// Take offsets as pins
     #[arg(long)]
     pub(crate) pins: bool,
+    /// Whether the trace keeps the file's permissions to overwrite a buffer in place
+    #[arg(long, value_enum, value_name = "yes|no", hide_possible_values = true, default_value_t = Choice::Yes)]
+    pub(crate) in_place: Choice,
     #[command(flatten)]
     pub(crate) parts: Parts,
     /// Write the framework's own placement too, as a plan of the trace

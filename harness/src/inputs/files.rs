@@ -4,7 +4,7 @@ use planlab_files::TemporaryFolder;
 use planlab_workloads::{FileOptions, FileWorkload};
 
 use super::source::{Origin, Source, alignment, limits};
-use crate::cli::Reading;
+use crate::cli::{Choice, Reading};
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 use crate::shell::target::scratch;
@@ -41,7 +41,7 @@ impl Named {
         }
         if named.files.is_empty() && options != FileOptions::default() {
             return Err(Failure::usage(
-                "--align, --pins, --part and --dim are for files, and no file is named",
+                "--align, --pins, --part, --dim and --in-place are for files, and no file is named",
             ));
         }
         Ok(named)
@@ -51,5 +51,6 @@ impl Named {
 fn options(reading: &Reading) -> Result<FileOptions, Failure> {
     let align = alignment(reading.align)?;
     let (part, dims) = (reading.parts.part.clone(), reading.parts.dims.clone());
-    Ok(FileOptions { align, pins: reading.pins, part, dims })
+    let without_in_place = reading.in_place == Some(Choice::No);
+    Ok(FileOptions { align, pins: reading.pins, part, dims, without_in_place })
 }

@@ -15,6 +15,7 @@ use planlab_workloads::formats::{
 use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace, WorkloadError, did_you_mean};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::Choice;
 use crate::shell::exit::{Failure, InFile};
 
 static LIMITS: OnceLock<InputLimits> = OnceLock::new();
@@ -43,6 +44,8 @@ pub(crate) struct Source {
     pub(crate) pins: bool,
     pub(crate) part: Option<String>,
     pub(crate) dims: Vec<(String, u64)>,
+    /// Whether permissions to overwrite in place count.
+    pub(crate) in_place: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,6 +81,7 @@ impl Source {
             pins: reading.pins,
             part: reading.parts.part.clone(),
             dims: reading.parts.dims.clone(),
+            in_place: reading.in_place != Some(Choice::No),
         };
         if argument == "-" {
             let copy = scratch.join("stdin.csv");
@@ -104,7 +108,16 @@ impl Source {
     pub(crate) fn workload(key: &str, corpus: Option<&Path>) -> Self {
         let corpus = corpus.map(Path::to_owned);
         let (name, dims) = (key.to_owned(), Vec::new());
-        Self { origin: Origin::Workload, name, corpus, align: None, pins: false, part: None, dims }
+        Self {
+            origin: Origin::Workload,
+            name,
+            corpus,
+            align: None,
+            pins: false,
+            part: None,
+            dims,
+            in_place: true,
+        }
     }
 
     /// Whether it is a file, rather than a workload's key.
@@ -124,7 +137,8 @@ impl Source {
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
         let options = ReadOptions::default().with_pins(self.pins).with_limits(limits());
         let options = options.with_alignment(alignment(self.align)?);
-        Ok(options.with_part(self.part.clone()).with_dims(self.dims.clone()))
+        let options = options.with_part(self.part.clone()).with_dims(self.dims.clone());
+        Ok(options.with_in_place(self.in_place))
     }
 }
 
@@ -206,11 +220,11 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             }
             let catalog = Catalog::new(source.corpus.clone()).with_limits(limits());
             let trace = catalog.load(&source.name).map_err(neither)?;
-            match source.align {
-                // The catalog reads its own files: go through the text to round sizes as a file would.
-                Some(_) => Ok(read_trace(&source.name, &write_trace(&trace), &options)?),
-                None => Ok(trace),
+            if source.align.is_none() && source.in_place {
+                return Ok(trace);
             }
+            // The catalog reads its own files: go through the text to round sizes as a file would.
+            Ok(read_trace(&source.name, &write_trace(&trace), &options)?)
         }
         Origin::File(path) => {
             let file = open_file(path, &source.name)?;

@@ -15,11 +15,10 @@ pub(crate) struct Judgement<'i> {
     pub(crate) status: Status,
     /// The best plan, verified by the parent, even if the child died.
     pub(crate) plan: Option<VerifiedPlan<'i>>,
-    /// The bound in the scope of the run.
-    pub(crate) bound: Claim,
     /// The bound on any plan.
-    any: Bytes,
-    pub(crate) scope: Scope,
+    pub(crate) bound: Claim,
+    /// The bound on plans without hand-overs, if the instance permits some and the planner uses none.
+    pub(crate) without_in_place: Option<Bytes>,
     pub(crate) stop: Option<Stop>,
     pub(crate) reason: String,
     pub(crate) exit_code: Option<i32>,
@@ -51,12 +50,12 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     // A child that died did not report its scope: `Any` claims least.
     let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
     let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
+    let refuted = plan.as_ref().and_then(|plan| refuted(known.of(plan.scope()), plan.height()));
     let mut judgement = Judgement {
         status: Status::Unknown,
         plan,
-        bound: known.of(scope),
-        any: known.of(Scope::Any).value,
-        scope,
+        bound: known.of(Scope::Any),
+        without_in_place: without_in_place(instance, known, scope),
         stop: None,
         reason: String::new(),
         exit_code: None,
@@ -70,7 +69,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         trajectory: Vec::new(),
     };
     match end {
-        Ok(answer) => judgement.take_answer(answer, target),
+        Ok(answer) => judgement.take_answer(answer, target, refuted),
         Err(death) => judgement.take_death(death),
     }
     if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
@@ -95,13 +94,12 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
 /// The judgement of an existing plan, whose look-up took `took_ns` nanoseconds.
 pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
     let known = initial_bound(plan.instance());
-    let bound = known.of(scope);
+    let bound = known.of(Scope::Any);
     Judgement {
         status: if plan.height() == bound.value { Status::Optimal } else { Status::Feasible },
+        without_in_place: without_in_place(plan.instance(), known, scope),
         plan: Some(plan),
         bound,
-        any: known.of(Scope::Any).value,
-        scope,
         stop: None,
         reason: String::new(),
         exit_code: None,
@@ -116,6 +114,18 @@ pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) ->
     }
 }
 
+/// The bound on plans without hand-overs, if a run of this scope leaves out plans that the instance permits.
+fn without_in_place(instance: &Instance, known: Bound, scope: Scope) -> Option<Bytes> {
+    let leaves_out = scope == Scope::NoHandOver && !instance.in_place().is_empty();
+    leaves_out.then(|| known.of(Scope::NoHandOver).value)
+}
+
+/// The reason if a plan of this height refutes a claim about plans like it.
+fn refuted(claim: Claim, height: Bytes) -> Option<String> {
+    let bound = claim.value;
+    (height < bound).then(|| format!("a bound of {bound} was claimed, the plan has height {height}"))
+}
+
 fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
     if let Some(other) = other {
         bound.raise(other.of(Scope::Any), Scope::Any);
@@ -125,7 +135,7 @@ fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
 }
 
 impl Judgement<'_> {
-    fn take_answer(&mut self, answer: Answer, target: Option<u64>) {
+    fn take_answer(&mut self, answer: Answer, target: Option<u64>, refuted: Option<String>) {
         let contradiction = self.contradiction(&answer);
         self.stop = answer.stop;
         self.samples_ns = answer.samples_ns;
@@ -141,13 +151,14 @@ impl Judgement<'_> {
         if !answer.stderr_tail.is_empty() {
             self.stderr_tail = answer.stderr_tail;
         }
+        let ranked = refuted.map_or_else(|| self.rank(target), |reason| (Status::BoundRefuted, reason));
         (self.status, self.reason) = match (contradiction, answer.error) {
             (Some(reason), _) => (Status::BadOutput, reason),
             (None, Some(complaint)) if complaint.kind == ComplaintKind::Failed => {
-                (self.rank(target).0, complaint.message)
+                (ranked.0, complaint.message)
             }
             (None, Some(complaint)) => (status_of(complaint.kind), complaint.message),
-            (None, None) => self.rank(target),
+            (None, None) => ranked,
         };
     }
 
@@ -161,27 +172,23 @@ impl Judgement<'_> {
     }
 
     fn rank(&self, target: Option<u64>) -> (Status, String) {
-        let height = self.height();
-        if let Some(height) = height.filter(|&height| height < self.bound.value) {
-            let reason = format!("a bound of {} was claimed, the plan has height {height}", self.bound.value);
-            return (Status::BoundRefuted, reason);
-        }
+        let (height, bound) = (self.height(), self.bound.value);
         let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
         let status = match (height, self.stop) {
-            _ if target.is_some_and(|target| self.any.get() > target) => Status::Infeasible,
+            _ if target.is_some_and(|target| bound.get() > target) => Status::Infeasible,
             (None, Some(Stop::Infeasible)) => Status::Infeasible,
-            (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
+            (Some(height), _) if height == bound && fits(height) => Status::Optimal,
             (Some(height), _) if fits(height) => Status::Feasible,
             (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
             _ => Status::Unknown,
         };
         let reason = match (status, height) {
-            (Status::Infeasible, _) if target.is_none_or(|target| self.any.get() <= target) => {
+            (Status::Infeasible, _) if target.is_none_or(|target| bound.get() <= target) => {
                 "an arena cannot keep its capacity".to_owned()
             }
             (Status::Infeasible, _) => {
                 let capacity = target.map_or(String::new(), |target| format!(", the capacity is {target}"));
-                format!("every plan needs {} bytes{capacity}", self.any)
+                format!("every plan needs {bound} bytes{capacity}")
             }
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::{CancelToken, Digest, Instance};
+use planlab_dsa::{Bytes, CancelToken, Digest, Instance, Scope};
 use planlab_files::TemporaryFolder;
 use planlab_results::{Lane, Provenance, Record, SCHEMA};
 
@@ -201,17 +201,18 @@ pub(crate) fn record(
         signal: judgement.signal,
         stderr_tail: judgement.stderr_tail.clone(),
         height: judgement.height().map(|height| height.get()),
-        load: subject.instance.load().bytes.get(),
-        relaxed_load: subject.instance.relaxed_load().bytes.get(),
+        load: subject.instance.load_without_in_place().bytes.get(),
+        relaxed_load: subject.instance.load().bytes.get(),
         bound: judgement.bound.value.get(),
         bound_evidence: judgement.bound.evidence,
-        bound_scope: judgement.scope,
+        bound_scope: Scope::Any,
         hand_overs: judgement.plan.as_ref().map_or(0, |plan| plan.in_place().len() as u64),
         samples_ns: judgement.samples_ns.clone(),
         reported_ns: judgement.reported_ns,
         orders_run: None,
         orders_failed: None,
         order_bound: None,
+        bound_without_in_place: judgement.without_in_place.map(Bytes::get),
         cpu_ns: judgement.cpu_ns,
         work: judgement.work,
         peak_rss_bytes: judgement.peak_rss_bytes,

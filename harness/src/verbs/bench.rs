@@ -191,9 +191,10 @@ fn comparisons(rows: &[Record]) -> Text {
         return Text::default();
     }
     workloads.into_iter().fold(Text::default(), |text, workload| {
-        let rows: Vec<Record> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
-        let load = rows.first().map_or(0, |row| row.load);
-        text + format!("\n{workload}: load {}\n\n", quantity::memory(load)) + view::comparison(&rows)
+        let mut rows: Vec<Record> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
+        view::share_bound(&mut rows);
+        let load = rows.first().map_or_else(String::new, |row| view::load(row.relaxed_load, row.load));
+        text + format!("\n{workload}: load {load}\n\n") + view::comparison(&rows)
     })
 }
 

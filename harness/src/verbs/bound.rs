@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use planlab_dsa::{Bound, Budget, Evidence, Instance, Scope, Stop, alignment_bound, execute, pin_bound};
+use planlab_dsa::{
+    Bound, Budget, Claim, Evidence, Instance, Scope, Stop, alignment_bound, execute, pin_bound,
+};
 use planlab_solvers::bounds;
 use serde_json::{Value, json};
 
-use super::certificate;
+use super::{certificate, view};
 use crate::cli::BoundArgs;
 use crate::inputs::{self, Source};
 use crate::planning::Prover;
@@ -40,7 +42,8 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let rows = rows;
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
-    let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
+    let text = bound_text(&rows, best, trace.instance.in_place().len())
+        + &certificate_hint(&args.trace, &trace.instance, best);
     output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
@@ -98,22 +101,30 @@ fn arguments(instance: &Instance) -> Vec<Argument> {
         let is_news = !rows.iter().any(is_known);
         rows.push(Argument { evidence, scope, value, how, seconds, finished: true, is_news });
     };
-    add(Evidence::Load, Scope::NoHandOver, &|| {
-        let load = instance.load_curve().peak();
-        Some((instance.load().bytes.get(), format!("most bytes live at one step (step {})", load.step)))
-    });
+    let permits = !instance.in_place().is_empty();
     add(Evidence::Load, Scope::Any, &|| {
-        let how = "the same, outputs that may overwrite left out at their first step".to_owned();
-        (!instance.in_place().is_empty()).then(|| (instance.relaxed_load().bytes.get(), how))
+        let load = instance.load();
+        let except = if permits { "; outputs that may overwrite do not count at their first" } else { "" };
+        Some((load.bytes.get(), format!("most bytes live at one step (step {}){except}", load.step)))
+    });
+    add(Evidence::Load, Scope::NoHandOver, &|| {
+        let load = instance.load_without_in_place();
+        permits.then(|| (load.bytes.get(), format!("the same, all outputs counted (step {})", load.step)))
     });
     add(Evidence::Load, Scope::Any, &|| {
         let value = pin_bound(instance).get();
         (value > 0).then(|| (value, "highest end of a pinned buffer".to_owned()))
     });
-    add(Evidence::Alignment, Scope::NoHandOver, &|| {
-        let value = alignment_bound(instance)?.get();
-        Some((value, "load of sizes rounded up to the common alignment, less the top's padding".to_owned()))
-    });
+    let scopes = if permits { &[Scope::Any, Scope::NoHandOver][..] } else { &[Scope::Any] };
+    for &scope in scopes {
+        add(Evidence::Alignment, scope, &|| {
+            let value = alignment_bound(instance, scope)?.get();
+            Some((
+                value,
+                "load of sizes rounded up to the common alignment, less the top's padding".to_owned(),
+            ))
+        });
+    }
     rows
 }
 
@@ -125,7 +136,8 @@ fn scope_text(scope: Scope) -> &'static str {
 }
 
 fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument], seconds: f64) -> Value {
-    let claim = best.of(Scope::NoHandOver);
+    let claim = best.of(Scope::Any);
+    let permits = !instance.in_place().is_empty();
     let arguments: Vec<Value> = rows
         .iter()
         .map(|row| json!({ "evidence": row.evidence, "scope": row.scope, "value": row.value, "how": row.how, "seconds": row.seconds, "finished": row.finished }))
@@ -135,15 +147,17 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
         "workload": name,
         "buffers": instance.len(),
         "load": instance.load().bytes,
+        "load_without_in_place": instance.load_without_in_place().bytes,
+        "permissions": instance.in_place().len(),
         "bound": claim.value,
         "bound_evidence": claim.evidence,
-        "bound_with_hand_overs": best.of(Scope::Any).value,
+        "bound_without_in_place": permits.then(|| best.of(Scope::NoHandOver).value),
         "arguments": arguments,
         "seconds": seconds,
     })
 }
 
-fn bound_text(rows: &[Argument], best: Bound) -> Text {
+fn bound_text(rows: &[Argument], best: Bound, permissions: usize) -> Text {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
     for row in rows.iter().filter(|row| row.is_news) {
         let time = quantity::seconds(nanoseconds(row.seconds));
@@ -155,9 +169,16 @@ fn bound_text(rows: &[Argument], best: Bound) -> Text {
             time,
         ]);
     }
-    let claim = best.of(Scope::NoHandOver);
-    let best = quantity::memory(claim.value.get());
-    Text::from(table) + format!("{}\nbest: {best}, proof: {}\n", no_news(rows), claim.evidence)
+    let told = |scope| {
+        let Claim { value, evidence } = best.of(scope);
+        format!("{}, proof: {evidence}", quantity::memory(value.get()))
+    };
+    let text = Text::from(table) + format!("{}\nbest: {}\n", no_news(rows), told(Scope::Any));
+    if permissions == 0 {
+        return text;
+    }
+    let permissions = view::permissions(permissions);
+    text + format!("without the in-place {permissions} (--in-place no): {}\n", told(Scope::NoHandOver))
 }
 
 /// One line about the arguments that found nothing above what was known.
@@ -177,14 +198,17 @@ fn no_news(rows: &[Argument]) -> String {
     if tried.is_empty() { String::new() } else { format!("found nothing higher: {}\n", tried.join(", ")) }
 }
 
-/// How to get a proof that others can check, if one is possible. The load needs no proof.
+/// How to get a proof that others can check, if one is possible. The load needs no proof. A certificate is about plans
+/// without hand-overs.
 fn certificate_hint(trace: &str, instance: &Instance, best: Bound) -> String {
     let claim = best.of(Scope::NoHandOver);
     let below = claim.value.get().saturating_sub(1);
-    if claim.value <= instance.load().bytes || instance.len() > certificate::MOST_BUFFERS {
+    let is_load = claim.value <= instance.load_without_in_place().bytes;
+    if is_load || instance.len() > certificate::MOST_BUFFERS {
         return String::new();
     }
-    format!("a proof for others to check: planlab bound {trace} --certificate FILE --capacity {below}\n")
+    let off = if instance.in_place().is_empty() { "" } else { " --in-place no" };
+    format!("a proof for others to check: planlab bound {trace}{off} --certificate FILE --capacity {below}\n")
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time that was just measured")]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use planlab_dsa::{Budget, Bytes, Descriptor, Halt, Instance, Planner, Run, Stop, execute};
+use planlab_dsa::{Budget, Bytes, Descriptor, Halt, Instance, Planner, Run, Scope, Stop, execute};
 use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutation, certify};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::inputs::{self, Source};
 use crate::planning::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::Output;
 use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
@@ -34,7 +34,7 @@ pub(crate) fn write(
     let target = Target::open(file, [trace])?;
     let trace = inputs::open(source)?;
     let instance = &trace.instance;
-    let capacity = capacity.map_or(instance.load().bytes, Bytes::new);
+    let capacity = capacity.map_or(instance.load_without_in_place().bytes, Bytes::new);
     let certifier = Certifier { capacity, found: Mutex::default() };
     let outcome = execute(&certifier, instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
     let seconds = outcome.elapsed.as_secs_f64();
@@ -79,15 +79,24 @@ fn keep(
         return written.map(|()| Exit::Complete);
     }
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
-    let object = json!({ "status": "infeasible", "bound": bound, "steps": steps });
+    let (scope, plans) = proved_of(instance);
+    let object = json!({ "status": "infeasible", "bound": bound, "bound_scope": scope, "steps": steps });
     let (most, least) = (memory(capacity.get()), memory(bound.get()));
-    let line = format!("no plan of at most {most}: bound {least}, {steps} steps");
+    let line = format!("no {plans} of at most {most}: bound {least}, {steps} steps");
     let (place, line) = match &written {
         Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
         Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
     };
     let told = output.put(&with(with(head, &object), &place), &line);
     written.and(told).map(|()| Exit::Complete)
+}
+
+/// The plans that a certificate speaks of: it knows of no hand-overs.
+fn proved_of(instance: &Instance) -> (Scope, &'static str) {
+    match instance.in_place().is_empty() {
+        true => (Scope::Any, "plan"),
+        false => (Scope::NoHandOver, "plan without hand-overs"),
+    }
 }
 
 fn with(mut head: Value, more: &Value) -> Value {
@@ -108,12 +117,10 @@ pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
     let head = json!({ "version": JSON_VERSION, "capacity": capacity, "steps": steps });
     match certificate.check(&trace.instance) {
         Ok(bound) => {
-            if !trace.instance.in_place().is_empty() {
-                note("the bound holds for plans that hand nothing over");
-            }
-            let object = json!({ "valid": true, "bound": bound });
+            let (scope, plans) = proved_of(&trace.instance);
+            let object = json!({ "valid": true, "bound": bound, "bound_scope": scope });
             let (most, least) = (memory(capacity.get()), memory(bound.get()));
-            let line = format!("valid: no plan of at most {most}, bound {least}, {steps} steps\n");
+            let line = format!("valid: no {plans} of at most {most}, bound {least}, {steps} steps\n");
             output.put(&with(head, &object), &line)?;
             Ok(Exit::Complete)
         }

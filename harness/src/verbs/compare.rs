@@ -1,5 +1,6 @@
 //! `compare`: runs all quick planners on one trace, external ones too, and prints one table.
 
+use planlab_dsa::Instance;
 use planlab_results::{Record, Status};
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, reco
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use crate::shell::text::Text;
@@ -35,16 +35,33 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         let cell = Cell::of(&source, &planner, &args.limits);
         rows.push(row(&runner, &subject, &cell)?);
     }
-    let objects: Vec<Value> = rows.iter().map(view::object).collect();
-    let head = format!(
-        "{}: {} buffers, load {}\n\n",
-        source.name,
-        trace.instance.len(),
-        quantity::memory(trace.instance.load().bytes.get())
-    );
-    output.put(&Value::Array(objects), Text::from(head) + view::comparison(&rows))?;
+    view::share_bound(&mut rows);
+    let objects: Vec<Value> = rows.iter().map(|row| object(row, &trace.instance)).collect();
+    output
+        .put(&Value::Array(objects), Text::from(head(&source, &trace.instance)) + view::comparison(&rows))?;
     // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
+}
+
+/// What the rows have in common.
+fn head(source: &Source, instance: &Instance) -> String {
+    let [load, without] = [instance.load(), instance.load_without_in_place()].map(|load| load.bytes.get());
+    let mut head =
+        format!("{}: {} buffers, load {}\n", source.name, instance.len(), view::load(load, without));
+    let permissions = instance.in_place().len();
+    if permissions > 0 {
+        let permissions = view::permissions(permissions);
+        head += &format!(
+            "in-place: {permissions} (off with --in-place no); a planner with hand-overs `never` uses none\n"
+        );
+    }
+    head + "\n"
+}
+
+fn object(row: &Record, instance: &Instance) -> Value {
+    let mut object = view::object(row);
+    object["permissions"] = instance.in_place().len().into();
+    object
 }
 
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {

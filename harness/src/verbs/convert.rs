@@ -1,6 +1,6 @@
 //! `generate`, `import` and `export`.
 
-use planlab_dsa::{Instance, Plan};
+use planlab_dsa::{BufferId, Instance, Plan};
 use planlab_workloads::formats::import::{self, Dropped, Framework, Part};
 use planlab_workloads::formats::{
     Dialect, IntoModelError, with_offline_plan, write_c_header, write_idealloc, write_minimalloc,
@@ -9,7 +9,7 @@ use planlab_workloads::formats::{
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
 
-use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
+use crate::cli::{Choice, DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -53,6 +53,7 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
         .with_dialect(dialect)
         .with_alignment(inputs::alignment(args.align)?)
         .with_pins(args.pins)
+        .with_in_place(args.in_place == Choice::Yes)
         .with_part(args.parts.part.clone())
         .with_dims(args.parts.dims.clone());
     let mut imported = inputs::import_parts(&args.file, format.and_then(import::reader), options.clone())?;
@@ -62,7 +63,9 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     part.trace.notices.iter().for_each(|notice| note(notice));
     let permissions = part.trace.instance.in_place().len();
     if permissions > 0 {
-        note(&format!("{permissions} permissions to overwrite a buffer in place"));
+        note(&format!(
+            "{permissions} permissions to overwrite a buffer in place; --in-place no leaves them out"
+        ));
     }
     let mut about = json!({
         "part": part.name,
@@ -71,13 +74,13 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
         "framework": part.framework.as_ref().map(framework_object),
     });
     if let Some((target, path)) = plan {
-        about["plan"] = own_plan((target, path), &part)?;
+        about["plan"] = own_plan((target, path), &part, args.in_place == Choice::Yes)?;
     }
     written_with((target, &args.output), &write_trace(&part.trace), &part.trace, about, output)
 }
 
 /// Writes the framework's own placement as a plan, and says what is in it.
-fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failure> {
+fn own_plan((target, path): (Target, &str), part: &Part, in_place: bool) -> Result<Value, Failure> {
     let name = part.framework.as_ref().map_or("the file", |framework| framework.name);
     let says = part.framework.as_ref().is_some_and(|framework| !framework.placement.is_empty());
     let plan = part.own_plan().ok_or_else(|| {
@@ -88,7 +91,11 @@ fn own_plan((target, path): (Target, &str), part: &Part) -> Result<Value, Failur
     })?;
     let bytes = write_plan(&part.trace, &plan);
     let refuse = |violation| {
-        Failure::new(Exit::Invalid, format!("{name}'s own placement is not a valid plan: {violation}"))
+        let says = format!("{name}'s own placement is not a valid plan: {violation}");
+        match in_place {
+            true => Failure::new(Exit::Invalid, says),
+            false => Failure::usage(format!("without permissions, {says}; --in-place yes keeps them")),
+        }
     };
     let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
     target.write(&bytes)?;
@@ -125,6 +132,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
+        check_hand_overs(args, &trace, plan).map_err(|failure| failure.in_file(inputs::name(file), None))?;
         // What leaves here with offsets is a plan that somebody will use.
         let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::name(file), None);
         trace.instance.verify(plan.clone()).map_err(refuse)?;
@@ -145,7 +153,30 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         (ExportFormat::Requests, Some(plan)) => write_requests(&trace, plan)?,
         (_, None) => return Err(Failure::usage("this format is for plans: name the plan after the trace")),
     };
-    written((target, &args.output), &bytes, &trace, output)
+    let hand_overs = plan.map_or(0, |plan| plan.in_place.len());
+    written_with((target, &args.output), &bytes, &trace, json!({ "hand_overs": hand_overs }), output)
+}
+
+/// Refuses hand-overs unless they are asked for, where the format cannot say which buffer overwrites which, or where its
+/// reader may not look: a kernel that is not safe in place would compute something else. Else says how many there are.
+fn check_hand_overs(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<(), Failure> {
+    let Some(first) = plan.in_place.first() else { return Ok(()) };
+    let says_so = matches!(args.format, ExportFormat::Lab | ExportFormat::PlanJson | ExportFormat::Perfetto);
+    let is_asked = args.reading.in_place.map_or(says_so, |choice| choice == Choice::Yes);
+    let count = plan.in_place.len();
+    if !is_asked {
+        let name = |id: BufferId| &trace.labels.buffers[id.index()].name;
+        return Err(Failure::usage(format!(
+            "{count} buffers take the place of one that is still live (`{}` overwrites `{}`), which only kernels that \
+             are safe in place allow: plan with --in-place no, or export with --in-place yes",
+            name(first.output),
+            name(first.input)
+        )));
+    }
+    note(&format!(
+        "{count} buffers take the place of one that is still live: their kernels must be safe in place"
+    ));
+    Ok(())
 }
 
 /// The words of an offline plan, or the model that `--into` names with them.

@@ -344,7 +344,7 @@ impl Study<'_> {
 
     fn text(&self) -> Text {
         let mut table =
-            Table::new(&["plan", "planner", "load", "relaxed", "height", "status", "plan fails in"]);
+            Table::new(&["plan", "planner", "load", "without in-place", "height", "status", "plan fails in"]);
         for row in &self.rows {
             let record = &row.record;
             let orders = record.orders_run.zip(record.orders_failed);
@@ -352,8 +352,8 @@ impl Study<'_> {
             table.push(vec![
                 Shown::text(&row.name),
                 Shown::text(&record.planner),
-                Shown::Bytes(record.load),
                 Shown::Bytes(record.relaxed_load),
+                Shown::Bytes(record.load),
                 Shown::or_missing(record.height.map(Shown::Bytes)),
                 Shown::text(record.status.name()),
                 Shown::text(orders.unwrap_or_default()),
@@ -363,7 +363,8 @@ impl Study<'_> {
         let head = format!("{}: {operations} operations, {tensors} tensors\n\n", self.key);
         let mut text = Text::from(head) + table + self.order_verdict();
         if let Some(bound) = self.order_bound() {
-            let measure = if self.hand_overs == HandOvers::Relaxed { "relaxed load" } else { "load" };
+            let measure =
+                if self.hand_overs == HandOvers::Relaxed { "load" } else { "load without in-place" };
             let bound = Shown::Bytes(bound).shown();
             text += format!("No legal order has a {measure} below {bound}.\n");
         }
@@ -395,8 +396,8 @@ impl Study<'_> {
                 "workload": record.workload,
                 "planner": record.planner,
                 "buffers": record.buffers,
-                "load": record.load,
-                "relaxed_load": record.relaxed_load,
+                "load": record.relaxed_load,
+                "load_without_in_place": record.load,
                 "height": record.height,
                 "bound": record.bound,
                 "status": record.status.name(),

@@ -79,7 +79,7 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         "buffers": instance.len(),
         "bytes": instance.total(),
         "load": instance.load().bytes,
-        "relaxed_load": instance.relaxed_load().bytes,
+        "load_without_in_place": instance.load_without_in_place().bytes,
         "digest": instance.digest(),
     });
     let beside = |ours: u64, theirs: Option<u64>| match theirs {
@@ -97,7 +97,7 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         ("buffers", instance.len().to_string()),
         ("bytes", instance.total().to_string()),
         ("load", instance.load().bytes.to_string()),
-        ("relaxed", instance.relaxed_load().bytes.to_string()),
+        ("unshared", instance.load_without_in_place().bytes.to_string()),
         ("differs", published.differs.to_owned()),
     ];
     let told = lines.iter().filter(|(_, text)| !text.is_empty());

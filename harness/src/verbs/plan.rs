@@ -43,7 +43,8 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
         _ => None,
     };
-    let beside = Beside { cached: made.cached, carried: carried_height };
+    let permissions = trace.instance.in_place().len();
+    let beside = Beside { cached: made.cached, carried: carried_height, permissions };
     let shown = show(args, output, &made.row, beside, lost.as_ref());
     // A closed pipe is not an error, but a lost plan is: report the latter.
     if lost.is_none() {
@@ -200,11 +201,13 @@ struct Beside {
     cached: bool,
     /// The height of the `--carry` plan.
     carried: Option<u64>,
+    /// In-place permissions of the trace.
+    permissions: usize,
 }
 
 impl Beside {
     fn card(self, row: &Record) -> String {
-        let mut card = view::card(row);
+        let mut card = view::card(row, self.permissions);
         if let Some(height) = self.carried {
             card += &format!("{:<13}  {height}\n", "carried over");
         }
@@ -218,6 +221,7 @@ impl Beside {
         let mut object = view::object(row);
         object["cached"] = self.cached.into();
         object["carried"] = self.carried.into();
+        object["permissions"] = self.permissions.into();
         object
     }
 }

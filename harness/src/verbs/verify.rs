@@ -4,7 +4,7 @@ use planlab_dsa::{BufferId, VerifiedPlan, Violation, fragmentation};
 use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
-use super::certificate;
+use super::{certificate, view};
 use crate::cli::VerifyArgs;
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
@@ -55,19 +55,28 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
         "valid": true,
         "height": plan.height(),
         "load": load,
+        "load_without_in_place": plan.instance().load_without_in_place().bytes,
         "fragmentation": fragmentation(plan.height(), load),
+        "permissions": plan.instance().in_place().len(),
         "hand_overs": plan.in_place().len(),
     })
 }
 
 fn valid_text(plan: &VerifiedPlan<'_>) -> String {
-    let load = plan.instance().load().bytes;
+    let instance = plan.instance();
+    let load = instance.load().bytes;
     let part = percent(Some(fragmentation(plan.height(), load)));
-    format!(
+    let mut text = format!(
         "valid\nheight         {}\nload           {}\nfragmentation  {part}\n",
         memory(plan.height().get()),
-        memory(load.get())
-    )
+        view::load(load.get(), instance.load_without_in_place().bytes.get())
+    );
+    let permissions = instance.in_place().len();
+    if permissions > 0 {
+        text +=
+            &format!("in-place       {}, used {}\n", view::permissions(permissions), plan.in_place().len());
+    }
+    text
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {

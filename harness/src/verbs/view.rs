@@ -1,6 +1,6 @@
 //! Prints rows, as text and as JSON.
 
-use planlab_dsa::Scope;
+use planlab_dsa::Stop;
 use planlab_results::replay::ReplayRow;
 use planlab_results::schedule::ScheduleRow;
 use planlab_results::{Record, Status};
@@ -21,10 +21,12 @@ pub(crate) fn object(record: &Record) -> Value {
         "repetition": record.repetition,
         "buffers": record.buffers,
         "height": record.height,
-        "load": record.load,
+        "load": record.relaxed_load,
+        "load_without_in_place": record.load,
         "bound": record.bound,
         "bound_evidence": record.bound_evidence,
         "bound_scope": record.bound_scope,
+        "bound_without_in_place": record.bound_without_in_place,
         "gap": record.gap(),
         "fragmentation": record.fragmentation(),
         "status": coarse(record),
@@ -122,14 +124,14 @@ fn coarse(record: &Record) -> &'static str {
     }
 }
 
-/// All facts of one cell.
-pub(crate) fn card(record: &Record) -> String {
+/// All facts of one cell, on an instance with this number of in-place permissions.
+pub(crate) fn card(record: &Record, permissions: usize) -> String {
     let mut lines = vec![
         ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
         ("planner", record.planner.clone()),
         ("height", record.height.map_or_else(|| "-".to_owned(), memory)),
-        ("load", memory(record.load)),
-        ("bound", format!("{}, proof: {}{}", memory(record.bound), record.bound_evidence, scope(record))),
+        ("load", load(record.relaxed_load, record.load)),
+        ("bound", format!("{}, proof: {}", memory(record.bound), record.bound_evidence)),
         ("gap", percent(record.gap())),
         ("fragmentation", percent(record.fragmentation())),
         ("status", status(record)),
@@ -141,8 +143,8 @@ pub(crate) fn card(record: &Record) -> String {
     if let Some(reported) = record.reported_ns {
         lines.push(("its own clock", quantity::seconds(reported)));
     }
-    if record.hand_overs > 0 {
-        lines.push(("hand-overs", record.hand_overs.to_string()));
+    if permissions > 0 {
+        lines.push(("in-place", in_place(record, permissions)));
     }
     // A single line is the end of the status already.
     if !status(record).ends_with(record.stderr_tail.trim()) {
@@ -151,10 +153,34 @@ pub(crate) fn card(record: &Record) -> String {
     lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()
 }
 
-/// The scope of the bound in words, if it makes a difference.
-fn scope(record: &Record) -> &'static str {
-    match record.bound_scope {
-        Scope::NoHandOver if record.relaxed_load != record.load => ", of plans without hand-overs",
+/// A load, and what it would be without in-place permissions if these lower it.
+pub(crate) fn load(load: u64, without_in_place: u64) -> String {
+    match load < without_in_place {
+        true => format!("{}; {} without in-place", memory(load), memory(without_in_place)),
+        false => memory(load),
+    }
+}
+
+/// How many in-place permissions there are, and how many the plan uses.
+fn in_place(record: &Record, permissions: usize) -> String {
+    let used = match (record.height, record.bound_without_in_place) {
+        (_, Some(_)) => "this planner uses none".to_owned(),
+        (Some(_), None) => format!("used {}", record.hand_overs),
+        (None, None) => "no plan".to_owned(),
+    };
+    format!("{}, {used} (off with --in-place no)", self::permissions(permissions))
+}
+
+/// This number of permissions, in words.
+pub(crate) fn permissions(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "permission" } else { "permissions" })
+}
+
+/// Why a run with a gap had nothing left to try, if it is known.
+fn why_finished(record: &Record) -> &'static str {
+    let is_lowest = record.height.is_some() && record.height == record.bound_without_in_place;
+    match record.stop {
+        Some(Stop::Finished) if is_lowest => ", no plan without hand-overs is lower",
         _ => "",
     }
 }
@@ -163,7 +189,7 @@ fn status(record: &Record) -> String {
     let mut text = record.status.name().to_owned();
     // An infeasible cell stops as such.
     if let Some(stop) = record.stop.as_ref().filter(|stop| stop.to_string() != text) {
-        text += &format!(" ({stop}{})", scope(record));
+        text += &format!(" ({stop}{})", why_finished(record));
     }
     if !record.reason.is_empty() {
         text += &format!(": {}", record.reason);
@@ -171,22 +197,52 @@ fn status(record: &Record) -> String {
     text
 }
 
-/// A table of cells of one trace, lowest first.
+/// Measures all cells of one instance against the best bound on any plan that one of them proved.
+pub(crate) fn share_bound(records: &mut [Record]) {
+    let lowest = records.iter().filter_map(|record| record.height).min().unwrap_or(u64::MAX);
+    let stands = |record: &&Record| record.status != Status::BoundRefuted && record.bound <= lowest;
+    let best = records.iter().filter(stands).max_by_key(|record| record.bound);
+    let Some((bound, evidence)) = best.map(|best| (best.bound, best.bound_evidence)) else { return };
+    for record in records.iter_mut().filter(|record| record.bound < bound) {
+        (record.bound, record.bound_evidence) = (bound, evidence);
+        if record.status == Status::Feasible && record.height == Some(bound) {
+            record.status = Status::Optimal;
+        }
+    }
+}
+
+/// What the column `hand-overs` shows: how many the plan uses, or that the planner uses none.
+fn hand_overs(record: &Record) -> String {
+    match record.bound_without_in_place {
+        Some(_) => "never".to_owned(),
+        None => record.height.map_or_else(String::new, |_| record.hand_overs.to_string()),
+    }
+}
+
+/// A table of cells of one trace, lowest first. If a planner leaves in-place permissions unused, or a plan uses some, a
+/// column shows the hand-overs.
 pub(crate) fn comparison(records: &[Record]) -> Table {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| {
         (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone())
     });
-    let mut table = Table::new(&["planner", "height", "gap", "fragmentation", "time", "status"]);
+    let is_in_place = |record: &Record| record.hand_overs > 0 || record.bound_without_in_place.is_some();
+    let permits = records.iter().any(is_in_place);
+    let mut columns = vec!["planner", "height", "gap", "fragmentation"];
+    columns.extend(permits.then_some("hand-overs"));
+    columns.extend(["time", "status"]);
+    let mut table = Table::new(&columns);
     for record in sorted {
-        table.row([
+        let mut cells = vec![
             record.planner.clone(),
             record.height.map_or_else(String::new, memory),
             percent(record.gap()),
             percent(record.fragmentation()),
-            record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds),
-            status(record),
-        ]);
+        ];
+        cells.extend(permits.then(|| hand_overs(record)));
+        cells.push(record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds));
+        cells.push(status(record));
+        table.row(cells);
     }
     table
 }

@@ -92,7 +92,7 @@ fn subject(row: &Record) -> Subject {
         family: family.to_owned(),
         buffers: row.buffers,
         workload: row.workload.to_string(),
-        load: row.load,
+        load: row.relaxed_load,
         capacity: row.target_bytes,
         wall_ns: row.wall_limit_ns,
     }

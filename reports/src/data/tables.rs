@@ -161,8 +161,8 @@ pub(crate) fn leaderboard(model: &Model, planner: impl Fn(usize) -> Value) -> Ta
         "Planners that ran on the most workloads come first, of these the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
          answers beside it. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
-         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place, so that its \
-         height may lie below the load; do not rank it against the others. Runs at a fixed capacity are left out.",
+         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place where the \
+         instance permits it; the others never do, and their gap says so. Runs at a fixed capacity are left out.",
         &[
             ("planner", "Planner"),
             ("workloads", "Workloads"),

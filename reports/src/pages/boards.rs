@@ -129,8 +129,8 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
         name,
         "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
          1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \
-         common workloads, if the planner has an answer on all of them. Optimal: at the bound. \u{21c4}: \
-         hands memory over in place, so that its height may lie below the load; do not rank it against the others.",
+         common workloads, if the planner has an answer on all of them. Optimal: at the bound. \u{21c4}: hands \
+         memory over in place where the instance permits it; the others never do, and their gap says so.",
         &[
             ("planner", "Planner"),
             ("common_gap", "Gap, common"),

@@ -69,12 +69,12 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
         ("status", format!("{} {}", row.status.name(), exit(row.signal, row.exit_code))),
         ("why it stopped", or_none(row.stop.map(|stop| stop.to_string()))),
         ("height", or_none(row.height.map(exact))),
-        ("load", exact(row.load)),
-        ("own bound", format!("{}, by {} ({})", exact(row.bound), row.bound_evidence, row.bound_scope)),
+        ("load", load_of(cell)),
+        ("own bound", format!("{}, by {}", exact(row.bound), row.bound_evidence)),
         ("best bound", exact(cell.best_bound)),
         ("gap to it", or_none(cell.gap.map(percent))),
         ("fragmentation", or_none(row.fragmentation().map(percent))),
-        ("hand-overs", count(row.hand_overs)),
+        ("hand-overs", hand_overs(row)),
         ("planning times", format!("{} ({lane})", samples.join(", "))),
         ("peak memory", or_none(row.peak_rss_bytes.map(bytes))),
         ("seed", row.seed.to_string()),
@@ -84,6 +84,23 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
         ("limits by", row.mechanism.clone()),
         ("remark", if row.reason.is_empty() { "none".to_owned() } else { row.reason.clone() }),
     ]
+}
+
+/// The load, and what it would be without in-place permissions if these lower it.
+fn load_of(cell: &CellRow) -> String {
+    let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
+    match cell.load < cell.load_without_in_place {
+        true => format!("{}; {} without in-place", exact(cell.load), exact(cell.load_without_in_place)),
+        false => exact(cell.load),
+    }
+}
+
+/// How many hand-overs the plan uses, or that the planner uses none although some are permitted.
+fn hand_overs(row: &Record) -> String {
+    match row.bound_without_in_place {
+        Some(bound) => format!("never, so that no plan of this planner is lower than {}", bytes(bound)),
+        None => count(row.hand_overs),
+    }
 }
 
 /// The trajectory as a table without files.

@@ -88,7 +88,7 @@ fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
     if site.model.all.planners[planner].is_in_place {
         facts.push((
             "hand-overs",
-            "it hands memory over in place, so that it may lie below the load".to_owned(),
+            "it hands memory over in place, so that it may be lower than planners that do not".to_owned(),
         ));
     }
     facts

@@ -130,7 +130,13 @@ fn facts_of(instance: &Instance, labels: &Labels) -> Vec<(String, String)> {
         ("load", format!("{} at step {step}", exact(load.bytes.get()))),
         ("digest", instance.digest().to_string()),
     ];
-    facts.map(|(name, value)| (name.to_owned(), value)).into()
+    let permissions = instance.in_place().len();
+    let in_place = (permissions > 0).then(|| {
+        let without = exact(instance.load_without_in_place().bytes.get());
+        [("in-place permissions", count(permissions as u64)), ("load without in-place", without)]
+    });
+    let facts = facts.into_iter().chain(in_place.into_iter().flatten());
+    facts.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn exact(number: u64) -> String {

@@ -102,8 +102,7 @@ fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'st
             pairs.push(("arenas", count(stored.arenas as u64)));
         }
     }
-    let plain = model.cells_of(workload).filter(|cell| cell.hand_overs == 0);
-    if let Some(best) = plain.map(|cell| cell.best_bound).max() {
+    if let Some(best) = model.cells_of(workload).map(|cell| cell.best_bound).max() {
         let own = model.cells_of(workload).filter(|cell| cell.bound == best);
         let evidence = own.map(|cell| cell.bound_evidence.name()).min();
         pairs.push(("best bound", format!("{}, by {}", exact(best), evidence.unwrap_or("none"))));

@@ -152,9 +152,11 @@ fn is_refuted(proof: &Record, plan: &Record) -> bool {
     let in_scope = proof.bound_scope.holds(plan.hand_overs);
     // If the row itself shows that its bound is false, the failure concerns only that row.
     let is_proof = proof.status != Status::BoundRefuted;
-    let is_lower = is_proof && plan.height.is_some_and(|height| height < proof.bound);
+    let is_lower_than = |bound: u64| is_proof && plan.height.is_some_and(|height| height < bound);
     let is_plan = matches!(plan.status, Status::Optimal | Status::Feasible);
-    in_scope && (is_lower || (is_plan && proof.status == Status::Infeasible))
+    let is_lower_alike = plan.hand_overs == 0 && proof.bound_without_in_place.is_some_and(is_lower_than);
+    let is_lower = in_scope && is_lower_than(proof.bound);
+    is_lower || is_lower_alike || (in_scope && is_plan && proof.status == Status::Infeasible)
 }
 
 /// Whether a side has its middle status or better in every repetition, well before the time limit: within a tenth of

@@ -64,11 +64,13 @@ table! {
         pub buffers: u64,
         /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
-        /// Load in bytes.
+        /// The load that counts, in bytes: a buffer that may overwrite another does not count at its first step.
         pub load: u64,
+        /// Load in bytes if no buffer takes another's place.
+        pub load_without_in_place: u64,
         /// The best bound that the run itself proved, in bytes.
         pub bound: u64,
-        /// The best bound that any run proved for plans like this one, in bytes.
+        /// The best bound on any plan that any run proved, in bytes.
         pub best_bound: u64,
         /// `(height - best_bound) / best_bound`; `None` for cells with a given capacity.
         pub gap: Option<f64>,
@@ -123,7 +125,8 @@ impl Tables {
         let is_first = col("repetition").eq(col("repetition").min().over([col("cell")]).expect("a column"));
         let first = rows::with_gap(rows::with_best_bound(self.rows.clone()))
             .filter(is_first)
-            .with_columns([rows::lower_middle("samples_ns").alias("median_ns")]);
+            .with_columns([rows::lower_middle("samples_ns").alias("median_ns")])
+            .with_columns(rows::loads());
         let times = self
             .rows
             .clone()

@@ -86,7 +86,9 @@ impl Tables {
         let is_any = || col("bound_scope").eq(lit(Scope::Any.name()));
         let lowest = when(is_any()).then(col("lowest_any")).otherwise(col("lowest_plain"));
         let is_claim = col("status").neq(lit(Status::BoundRefuted.name()));
-        let is_refuted = is_claim.and(col("bound").gt(lowest)).fill_null(lit(false));
+        let above = |bound: &str, lowest: Expr| col(bound).gt(lowest).fill_null(lit(false));
+        let is_above = above("bound", lowest).or(above("bound_without_in_place", col("lowest_plain")));
+        let is_refuted = is_claim.and(is_above);
         let is_infeasible = col("status").eq(lit(Status::Infeasible.name()));
         rows::with_best_bound(self.rows.clone())
             .filter(is_refuted.or(is_infeasible))

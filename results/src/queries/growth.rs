@@ -34,6 +34,7 @@ impl Tables {
     /// Errors of polars; none are known to occur.
     pub fn of_records(records: &[Record]) -> Result<Self, StoreError> {
         let rows = crate::frame::to_frame(records).map_err(refused)?.lazy();
+        let rows = super::rows::against_any_plan(rows);
         Ok(Self { rows, replays: DataFrame::empty().lazy(), schedules: DataFrame::empty().lazy() })
     }
 

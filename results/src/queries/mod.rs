@@ -62,7 +62,11 @@ impl Tables {
     /// [`read_schedules`](crate::schedule::read_schedules).
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
-        Ok(Self { rows: scan::rows(dir)?, replays: replays::frame(dir)?, schedules: schedules::frame(dir)? })
+        Ok(Self {
+            rows: rows::against_any_plan(scan::rows(dir)?),
+            replays: replays::frame(dir)?,
+            schedules: schedules::frame(dir)?,
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::record::{Status, planner_label};
 pub struct Planner {
     /// Its name in reports.
     pub label: String,
-    /// Whether any of its plans uses a hand-over, so that its height may lie below the load.
+    /// Whether any of its plans uses a hand-over, so that it may be lower than planners that use none.
     pub is_in_place: bool,
 }
 

@@ -1,5 +1,6 @@
 //! Columns that tables add to the rows: the best bound that any planner proved, the gap to it, times.
 
+use planlab_dsa::{Evidence, Scope};
 use polars::prelude::*;
 
 use super::columns;
@@ -8,7 +9,31 @@ use crate::record::Status;
 /// The table `rows` of SQL. Columns that a query does not use are not computed.
 pub(super) fn table(rows: LazyFrame) -> LazyFrame {
     let known = columns::of("rows").map(|column| signed(column.name));
-    with_gap(with_best_bound(rows)).with_columns(small()).select(known.collect::<Vec<_>>())
+    let rows = with_gap(with_best_bound(rows)).with_columns(small());
+    rows.with_columns(loads()).select(known.collect::<Vec<_>>())
+}
+
+/// The loads by their names outside of files: what counts is `load`.
+pub(super) fn loads() -> [Expr; 2] {
+    [col("relaxed_load").alias("load"), col("load").alias("load_without_in_place")]
+}
+
+/// Rows with bounds on any plan, as [`Record::against_any_plan`](crate::Record) makes them.
+pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
+    let is_old = || {
+        let is_other = col("bound_scope").eq(lit(Scope::NoHandOver.name()));
+        is_other.and(col("relaxed_load").lt(col("load")))
+    };
+    let is_above = col("height").gt(col("relaxed_load")).fill_null(lit(false));
+    let was_optimal = is_old().and(col("status").eq(lit(Status::Optimal.name()))).and(is_above);
+    let old = |new: Expr, name: &str| when(is_old()).then(new).otherwise(col(name)).alias(name);
+    rows.with_columns([
+        when(was_optimal).then(lit(Status::Feasible.name())).otherwise(col("status")).alias("status"),
+        old(col("bound"), "bound_without_in_place"),
+        old(col("relaxed_load"), "bound"),
+        old(lit(Evidence::Load.name()), "bound_evidence"),
+        old(lit(Scope::Any.name()), "bound_scope"),
+    ])
 }
 
 /// The table `instances` of SQL.
@@ -16,16 +41,17 @@ pub(super) fn instances(rows: LazyFrame) -> LazyFrame {
     let first = |name: &str| col(name).first();
     let known = columns::of("instances").map(|column| signed(column.name));
     with_best_bound(rows)
+        .with_columns(loads())
         .group_by_stable([col("instance")])
         .agg([
             first("workload"),
             first("buffers"),
             first("load"),
-            first("relaxed_load"),
-            col("bound_any").first().alias("best_bound_any"),
-            col("bound_plain").first().alias("best_bound"),
-            col("lowest_any").first().alias("best_height_any"),
-            col("lowest_plain").first().alias("best_height"),
+            first("load_without_in_place"),
+            first("best_bound"),
+            col("bound_plain").first().alias("best_bound_without_in_place"),
+            col("lowest_any").first().alias("best_height"),
+            col("lowest_plain").first().alias("best_height_without_in_place"),
             col("cell").n_unique().alias("cells"),
             len().alias("rows"),
         ])
@@ -52,7 +78,7 @@ fn small() -> Vec<Expr> {
             .cast(DataType::UInt64)
             .fill_null(lit(1_u64))
             .alias("threads"),
-        excess(col("height"), col("load")).alias("fragmentation"),
+        excess(col("height"), col("relaxed_load")).alias("fragmentation"),
         lower_middle("samples_ns").alias("time_ns"),
     ]
 }
@@ -92,29 +118,32 @@ pub(super) fn with_gap(rows: LazyFrame) -> LazyFrame {
 }
 
 /// Adds values over all rows of an instance. `lowest_any` and `lowest_plain` are the lowest heights of all plans and of
-/// those without a hand-over; `bound_any` and `bound_plain` are the highest bounds on these. `best_bound` is the bound
-/// for plans like the row's. A bound above a verified height in its scope is refuted and does not count.
+/// those without a hand-over; `best_bound` and `bound_plain` are the highest bounds on these. Every row is measured
+/// against `best_bound`. A bound above a verified height in its scope is refuted and does not count.
 pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
     let is_plain = || col("hand_overs").eq(lit(0_u64));
-    let is_any = || col("bound_scope").eq(lit("any"));
+    let is_any = || col("bound_scope").eq(lit(Scope::Any.name()));
     let of_instance = |value: Expr, name: &str| {
         value.over([col("instance")]).expect("there is a column to group by").alias(name)
     };
-    let stands = |scope: Expr, lowest: &str| {
-        let is_met = col(lowest).is_null().or(col("bound").lt_eq(col(lowest)));
-        let is_claim = col("status").neq(lit(Status::BoundRefuted.name())).and(scope);
-        when(is_claim.and(is_met)).then(col("bound")).otherwise(lit(0_u64)).max()
+    let stands = |bound: Expr, lowest: &str| {
+        let is_met = col(lowest).is_null().or(bound.clone().lt_eq(col(lowest)));
+        let is_claim = col("status").neq(lit(Status::BoundRefuted.name()));
+        when(is_claim.and(is_met)).then(bound).otherwise(lit(0_u64)).max()
     };
+    let plain_bound = when(is_any()).then(col("bound_without_in_place")).otherwise(col("bound"));
     rows.with_columns([
         of_instance(col("height").min(), "lowest_any"),
         of_instance(when(is_plain()).then(col("height")).otherwise(lit(NULL)).min(), "lowest_plain"),
     ])
     .with_columns([
-        of_instance(stands(is_any(), "lowest_any"), "bound_any"),
-        of_instance(stands(is_any().not(), "lowest_plain"), "bound_plain"),
+        // An older row without permissions says that it speaks of plans without hand-overs; there are no others.
+        of_instance(stands(col("bound"), "lowest_any"), "best_bound"),
+        of_instance(stands(col("relaxed_load"), "lowest_any"), "least_bound"),
+        of_instance(stands(plain_bound, "lowest_plain"), "bound_plain"),
     ])
-    .with_columns([higher(col("bound_plain"), col("bound_any")).alias("bound_plain")])
-    .with_columns([when(is_plain()).then(col("bound_plain")).otherwise(col("bound_any")).alias("best_bound")])
+    .with_columns([higher(col("best_bound"), col("least_bound")).alias("best_bound")])
+    .with_columns([higher(col("bound_plain"), col("best_bound")).alias("bound_plain")])
 }
 
 fn higher(a: Expr, b: Expr) -> Expr {

@@ -96,7 +96,7 @@ fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
 #[test]
 fn rows_of_one_instance_agree_on_it() {
     let mut other = row("b", 120, 100);
-    other.load = 99;
+    other.relaxed_load = 99;
     other.bound = 99;
     let findings = audit(&[row("a", 120, 100), other]);
     assert!(

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::performance::End;
-use planlab_dsa::{Bytes, Scope, gap};
-use planlab_results::audit::audit;
+use planlab_dsa::{Bytes, Evidence, Scope, gap};
+use planlab_results::audit::{Finding, audit};
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::read_rows;
 use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
@@ -64,12 +64,11 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs().max(1.0)
 }
 
-/// The best proven bounds for plans without and with hand-overs, and their lowest heights, for one instance.
+/// The best proven bound on any plan, and the lowest height, for one instance.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    plain: u64,
-    any: u64,
-    height_plain: Option<u64>,
+    bound: u64,
+    height: Option<u64>,
 }
 
 /// By brute force over all pairs of rows.
@@ -77,27 +76,17 @@ fn bests(rows: &[Record]) -> BTreeMap<&str, Best> {
     let mut by_instance: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     rows.iter().for_each(|row| by_instance.entry(&row.instance).or_default().push(row));
     let best = |rows: &Vec<&Record>| {
-        let is_plain = |row: &Record| row.hand_overs == 0;
-        let stands = |claim: &&&Record, any: bool| {
-            let refutes =
-                |row: &&Record| (any || is_plain(row)) && row.height.is_some_and(|h| h < claim.bound);
-            claim.status != Status::BoundRefuted && !rows.iter().any(refutes)
-        };
-        let highest = |any: bool| {
-            let claims = rows.iter().filter(|row| (row.bound_scope == Scope::Any) == any);
-            claims.filter(|row| stands(row, any)).map(|row| row.bound).max().unwrap_or(0)
-        };
-        let any = highest(true);
-        let heights = rows.iter().filter(|row| is_plain(row)).filter_map(|row| row.height);
-        Best { plain: highest(false).max(any), any, height_plain: heights.min() }
+        let height = rows.iter().filter_map(|row| row.height).min();
+        let honest = rows.iter().filter(|row| row.status != Status::BoundRefuted);
+        let claims = honest.flat_map(|row| [row.bound, row.relaxed_load]);
+        let bound = claims.filter(|&bound| height.is_none_or(|height| bound <= height)).max();
+        Best { bound: bound.unwrap_or(0), height }
     };
     by_instance.iter().map(|(instance, rows)| (*instance, best(rows))).collect()
 }
 
 fn gap_of(row: &Record, bests: &BTreeMap<&str, Best>) -> Option<f64> {
-    let best = bests[row.instance.as_str()];
-    let bound = if row.hand_overs > 0 { best.any } else { best.plain };
-    Some(gap(Bytes::new(row.height?), Bytes::new(bound)))
+    Some(gap(Bytes::new(row.height?), Bytes::new(bests[row.instance.as_str()].bound)))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -136,15 +125,15 @@ fn which_workloads_are_open() {
     let open: BTreeMap<&str, &Best> = rows
         .iter()
         .filter_map(|row| Some((row.workload.as_str(), bests.get(row.instance.as_str())?)))
-        .filter(|(_, best)| best.height_plain.is_some_and(|height| height > best.plain))
+        .filter(|(_, best)| best.height.is_some_and(|height| height > best.bound))
         .collect();
     let answer = answer(store.path(), &question("Which workloads are still open?"));
     let shown: BTreeMap<&str, &Vec<Cell>> = answer.rows.iter().map(|line| (text(&line[0]), line)).collect();
     assert!(!shown.is_empty() && shown.keys().eq(open.keys()), "{:?} {:?}", shown.keys(), open.keys());
     for (workload, line) in shown {
-        let Best { plain, height_plain, .. } = *open[workload];
-        assert_eq!((whole(&line[2]), Some(whole(&line[3]))), (plain, height_plain));
-        assert!(near(real(&line[4]), gap(Bytes::new(whole(&line[3])), Bytes::new(plain))), "{line:?}");
+        let Best { bound, height } = *open[workload];
+        assert_eq!((whole(&line[2]), Some(whole(&line[3]))), (bound, height));
+        assert!(near(real(&line[4]), gap(Bytes::new(whole(&line[3])), Bytes::new(bound))), "{line:?}");
     }
 }
 
@@ -427,4 +416,48 @@ fn what_is_no_question_is_an_error_that_says_so() {
     ] {
         assert!(!tables.query(&sql).unwrap_or_else(|error| panic!("{error}")).rows.is_empty());
     }
+}
+
+#[test]
+fn older_rows_are_measured_against_the_bound_on_any_plan() {
+    let folder = tempdir().expect("a folder");
+    let of = |planner: &str, height: u64, bound: u64| Record {
+        planner: planner.to_owned(),
+        height: Some(height),
+        relaxed_load: 90,
+        bound,
+        status: if height == bound { Status::Optimal } else { Status::Feasible },
+        ..row(planner, 0)
+    };
+    let low = Record { hand_overs: 1, bound_scope: Scope::Any, ..of("in-place", 90, 90) };
+    let old = Record { bound_evidence: Evidence::Search, ..of("exact", 110, 110) };
+    let mut store = Store::open(folder.path()).expect("a store");
+    store.append_all(&[old, low]).expect("writable");
+    store.compact().expect("compacts");
+    let rows = read_records(folder.path()).expect("rows");
+    let Record { bound, bound_evidence, bound_scope, bound_without_in_place, status, .. } = rows[0];
+    assert_eq!((bound, bound_evidence, bound_scope), (90, Evidence::Load, Scope::Any));
+    assert_eq!((bound_without_in_place, status), (Some(110), Status::Feasible));
+    let columns =
+        "load, load_without_in_place, bound, bound_without_in_place, best_bound, gap, fragmentation";
+    let sql = format!("SELECT {columns}, status FROM rows WHERE planner = 'exact'");
+    let line = &answer(folder.path(), &sql).rows[0];
+    assert_eq!([0, 1, 2, 3, 4].map(|at: usize| whole(&line[at])), [90, 100, 90, 110, 90]);
+    let share = 20.0 / 90.0;
+    assert!(near(real(&line[5]), share) && near(real(&line[6]), share), "{line:?}");
+    assert_eq!(text(&line[7]), "feasible");
+    let sql = "SELECT best_bound, best_bound_without_in_place, best_height, best_height_without_in_place FROM instances";
+    let line = &answer(folder.path(), sql).rows[0];
+    assert_eq!([0, 1, 2, 3].map(|at: usize| whole(&line[at])), [90, 110, 90, 110]);
+    let tables = Tables::open(folder.path()).expect("a store");
+    let cells = tables.cells(str::cmp).and_then(|cells| cells.rows()).expect("cells");
+    let exact = cells.iter().find(|cell| &*cell.planner == "exact").expect("its cell");
+    assert_eq!((exact.load, exact.best_bound, exact.status), (90, 90, Status::Feasible));
+    assert_eq!(tables.audit().expect("rows"), []);
+    // The claim about plans without hand-overs can still be refuted by one.
+    store.append(&of("lower", 105, 100)).expect("writable");
+    let findings = Tables::open(folder.path()).and_then(|tables| tables.audit()).expect("rows");
+    let refuted =
+        |finding: &Finding| matches!(finding, Finding::RefutedBound { bound: 110, height: 105, .. });
+    assert!(findings.len() == 1 && refuted(&findings[0]), "{findings:?}");
 }

@@ -12,6 +12,9 @@
 //!    buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are its
 //!    own then.
 //!
+//! If buffers may be handed over, or a window stays in use during a pause, the [exact search](super::exact) for these takes
+//! the place of 4 and 5: on merged buffers, by precedences, and local over orders.
+//!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
 //! # References

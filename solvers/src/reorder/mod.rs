@@ -37,10 +37,10 @@ use watch::Watch;
 /// Whether an output counts at its first step if it may take the place of an input that no later operation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandOvers {
-    /// It counts: [`planlab_dsa::Instance::load`].
+    /// It counts: [`planlab_dsa::Instance::load_without_in_place`]. For planners that hand nothing over.
     #[default]
     Counted,
-    /// It does not: [`planlab_dsa::Instance::relaxed_load`]. For planners that use in-place permissions.
+    /// It does not: [`planlab_dsa::Instance::load`]. For planners that use in-place permissions.
     Relaxed,
 }
 

@@ -298,8 +298,8 @@ mod tests {
             let numbers = super::super::numbers(&order);
             let of = |hand_overs| Problem::new(&graph, &dependencies, hand_overs);
             let (counted, relaxed) = (of(HandOvers::Counted), of(HandOvers::Relaxed));
-            assert_eq!(counted.load(&numbers), instance.load().bytes.get());
-            assert_eq!(relaxed.load(&numbers), instance.relaxed_load().bytes.get());
+            assert_eq!(counted.load(&numbers), instance.load_without_in_place().bytes.get());
+            assert_eq!(relaxed.load(&numbers), instance.load().bytes.get());
             let budget = planlab_dsa::Budget::default();
             let bound = |problem: &Problem| problem.bound(&mut Watch::new(&budget)).0;
             assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load(&numbers));

@@ -10,8 +10,8 @@ use super::HandOvers;
 pub(super) fn load_of(graph: &Graph, order: &[OpId], hand_overs: HandOvers) -> Bytes {
     let instance = lower(graph, order).expect("legal").instance;
     match hand_overs {
-        HandOvers::Counted => instance.load().bytes,
-        HandOvers::Relaxed => instance.relaxed_load().bytes,
+        HandOvers::Counted => instance.load_without_in_place().bytes,
+        HandOvers::Relaxed => instance.load().bytes,
     }
 }
 

@@ -160,8 +160,8 @@ fn better_orders_of_whole_nets_are_legal_and_no_worse() {
             let found = search.stages(&orders, &Budget::default(), &mut rng, |_, _| {});
             let instance = lower(&graph, &found.order).expect("a legal order").instance;
             let after = match hand_overs {
-                HandOvers::Counted => instance.load().bytes,
-                HandOvers::Relaxed => instance.relaxed_load().bytes,
+                HandOvers::Counted => instance.load_without_in_place().bytes,
+                HandOvers::Relaxed => instance.load().bytes,
             };
             assert_eq!(after, found.load);
             assert!(found.bound <= after && after <= before, "{name}: {before} {after}");

@@ -259,9 +259,14 @@ impl<'f> Draft<'f> {
         self.align()?;
         self.time();
         let numbers = self.numbers()?;
-        let overwrites = self.pairs(&self.overwrites, &numbers, "may_overwrite")?;
+        let mut overwrites = self.pairs(&self.overwrites, &numbers, "may_overwrite")?;
         let apart = self.pairs(&self.apart, &numbers, "apart")?;
         drop(numbers);
+        if self.options.without_in_place && !overwrites.is_empty() {
+            let count = overwrites.len();
+            self.notices.push(format!("permissions to overwrite a buffer in place were left out: {count}"));
+            overwrites.clear();
+        }
         let permissions = overwrites.into_iter().map(|(output, input)| InPlace { input, output });
         let pairs = apart.into_iter().map(|(first, second)| KeepApart { first, second });
         let buffers = std::mem::take(&mut self.buffers);

@@ -26,9 +26,9 @@ pub(super) fn read_lowered(
     let lowered = liveness(&graph, &graph.order());
     let (instance, labels) = lowered.map_err(|error| FormatError::new(file, 1, error.to_string()))?;
     let trace = Trace::new(instance, labels);
-    match options.alignment {
-        // Written and read again, so that sizes are rounded as in a trace file.
-        Some(_) => read_trace(file, &write_trace(&trace), options),
-        None => Ok(trace),
+    if options.alignment.is_some() || options.without_in_place {
+        // Written and read again, so that sizes are rounded and permissions left out as in a trace file.
+        return read_trace(file, &write_trace(&trace), options);
     }
+    Ok(trace)
 }

@@ -173,6 +173,8 @@ pub struct ReadOptions {
     pub part: Option<String>,
     /// Values of dynamic dimensions, by name. Default: none.
     pub dims: Vec<(String, u64)>,
+    /// Leave out the permissions to overwrite a buffer in place. Default: as the file says.
+    pub without_in_place: bool,
 }
 
 impl ReadOptions {
@@ -215,6 +217,13 @@ impl ReadOptions {
     #[must_use]
     pub fn with_dims(mut self, dims: Vec<(String, u64)>) -> Self {
         self.dims = dims;
+        self
+    }
+
+    /// The same, with the file's permissions to overwrite in place or without them.
+    #[must_use]
+    pub const fn with_in_place(mut self, in_place: bool) -> Self {
+        self.without_in_place = !in_place;
         self
     }
 

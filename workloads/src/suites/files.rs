@@ -65,18 +65,20 @@ impl Group {
             pins: false,
             part: self.part.clone(),
             dims: self.dims.iter().map(|(name, value)| (name.clone(), value.get())).collect(),
+            without_in_place: self.in_place == Some(false),
         }
     }
 
     /// What is wrong with the group's workloads and files, and the text in the suite that it is about.
     pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let has_options = self.align.is_some() || self.part.is_some() || !self.dims.is_empty();
+        let has_options =
+            self.align.is_some() || self.part.is_some() || !self.dims.is_empty() || self.in_place.is_some();
         if self.planners.is_empty() && self.allocators.is_empty() {
             Some(("[[group]]", "a group has neither planners nor allocators"))
         } else if self.workloads.is_empty() && self.files.is_empty() {
             Some(("[[group]]", "a group has neither workloads nor files"))
         } else if self.files.is_empty() && has_options {
-            Some(("[[group]]", "align, part and dims are for a group with files"))
+            Some(("[[group]]", "align, part, dims and in_place are for a group with files"))
         } else {
             None
         }
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(error(""), without);
         assert_eq!(
             error("workloads = [\"x\"]\npart = \"cuda:0\""),
-            "mine.toml:3: align, part and dims are for a group with files"
+            "mine.toml:3: align, part, dims and in_place are for a group with files"
         );
     }
 }

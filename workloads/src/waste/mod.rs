@@ -152,7 +152,7 @@ impl Waste {
     fn without_segments(trace: &Trace, framework: &Framework) -> Option<Self> {
         let reserved = framework.reserved_peak.map(planlab_dsa::Bytes::get).or_else(|| said(trace))?;
         // An output that may take its input's place may have done so in the framework, too.
-        let load = trace.instance.relaxed_load();
+        let load = trace.instance.load();
         let live = load.bytes.get().min(reserved);
         let (mut rounding, mut padding) = (0_u64, 0_u64);
         let active = trace.instance.ids().filter(|&id| trace.instance.buffer(id).is_whole_at(load.step));

@@ -5,16 +5,12 @@ use planlab_dsa::BufferId;
 use super::super::formats::Trace;
 use super::super::formats::import::Segment;
 
-/// The buffers in use at the peak of the load, largest first, and the step as the file has it.
+/// The buffers that count at the peak of the load, largest first, and the step as the file has it.
 #[must_use]
 pub fn peak(trace: &Trace) -> (u64, Vec<BufferId>) {
     let instance = &trace.instance;
     let step = instance.load().step;
-    let is_active = |id: &BufferId| {
-        let mut pieces = instance.buffer(*id).pieces();
-        pieces.any(|piece| piece.steps.contains(step))
-    };
-    let mut active: Vec<BufferId> = instance.ids().filter(is_active).collect();
+    let mut active: Vec<BufferId> = instance.ids().filter(|&id| instance.counts_at(id, step)).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
     (original(trace, step.get()), active)
 }

@@ -315,7 +315,7 @@ fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
         let handed_over = own.in_place.len();
         assert_eq!(instance.in_place().len(), handed_over);
         let height = instance.verify(own).expect("it is a plan").height().get();
-        (part.name.as_str(), instance.len(), handed_over, height, instance.relaxed_load().bytes.get())
+        (part.name.as_str(), instance.len(), handed_over, height, instance.load().bytes.get())
     });
     assert_eq!(
         figures.collect::<Vec<_>>(),

@@ -84,7 +84,7 @@ fn answer(
     is_limited: bool,
     planning: &Planning<'_>,
 ) -> Result<Answer, Failure> {
-    let load = instance.relaxed_load().bytes.get();
+    let load = instance.load().bytes.get();
     if load > capacity {
         return Ok(Answer::TooMuch { needed: load });
     }

@@ -66,7 +66,7 @@ impl Largest {
 impl Search<'_> {
     /// The load at a batch; `None` if it does not fit 64 bits.
     fn load(&self, batch: u64) -> Option<u64> {
-        Some(self.scaling.at(self.recorded, batch).ok()?.relaxed_load().bytes.get())
+        Some(self.scaling.at(self.recorded, batch).ok()?.load().bytes.get())
     }
 
     /// The largest batch whose load fits: no larger one has a plan.

@@ -31,7 +31,7 @@ pub(super) fn object(explained: &Explained<'_>) -> Value {
         "counts": list(framework.counts.iter().map(count).collect()),
         "requested": explained.requested(),
         "load": trace.instance.load().bytes,
-        "load_with_hand_overs": trace.instance.relaxed_load().bytes,
+        "load_without_in_place": trace.instance.load_without_in_place().bytes,
         "alignment": explained.alignment(),
         "plan": view::object(best),
         "difference": difference(explained),

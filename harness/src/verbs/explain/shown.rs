@@ -1,10 +1,11 @@
 //! An explanation for people: about twenty lines, the answer first.
 
-use planlab_dsa::{BufferId, Scope};
+use planlab_dsa::BufferId;
 use planlab_results::format;
 use planlab_workloads::waste::Cause;
 
 use super::super::fit::Fit;
+use super::super::view;
 use super::Explained;
 use super::failure::{Answer, Failed};
 use super::largest::Largest;
@@ -94,16 +95,17 @@ fn figures(explained: &Explained<'_>) -> Vec<String> {
     }
     lines.extend(own_counts(explained));
     let instance = &explained.trace.instance;
-    let (load, relaxed) = (instance.load().bytes.get(), instance.relaxed_load().bytes.get());
+    let load = instance.load().bytes.get();
     let requested = explained.requested();
     if requested != load {
         lines.push(row("requested", requested, "at most at once, in bytes that were asked for"));
     }
-    if instance.in_place().is_empty() {
-        lines.push(row("load", load, "at most at once; no plan is lower"));
-    } else {
-        lines.push(row("load", load, "at most at once; no plan is lower unless outputs overwrite inputs"));
-        lines.push(row("overwriting", relaxed, "at most at once if all do that may; no plan is lower"));
+    lines.push(row("load", load, "at most at once; no plan is lower"));
+    if !instance.in_place().is_empty() {
+        let permissions = view::permissions(instance.in_place().len());
+        let without = instance.load_without_in_place().bytes.get();
+        let remark = format!("the load if no output overwrites an input ({permissions}; --in-place no)");
+        lines.push(row("without", without, &remark));
     }
     lines.push(match explained.best.height {
         Some(height) => row("best plan", height, &proof(explained)),
@@ -151,12 +153,9 @@ fn proof(explained: &Explained<'_>) -> String {
     let best = explained.best;
     let time = best.median_ns().map_or_else(String::new, |ns| format!(", {}", format::seconds(ns)));
     let planner = &best.planner;
-    let overwriting = match (best.hand_overs, best.bound_scope) {
-        (1.., _) => format!(", {} outputs overwrite inputs", best.hand_overs),
-        (0, Scope::NoHandOver) if !explained.trace.instance.in_place().is_empty() => {
-            " of the plans that overwrite nothing".to_owned()
-        }
-        _ => String::new(),
+    let overwriting = match best.hand_overs {
+        0 => String::new(),
+        outputs => format!(", {outputs} outputs overwrite inputs"),
     };
     if best.height == Some(best.bound) {
         return format!("optimal{overwriting}, proved by {} ({planner}{time})", best.bound_evidence);

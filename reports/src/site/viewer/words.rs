@@ -26,8 +26,7 @@ pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
         if height <= load.bytes.get() {
             let step = clock.at(load.step);
             pieces.push(Piece::text(format!(
-                "{name}: the height is no more than the load, the bytes that are in use at step {step}; no plan \
-                 without hand-overs is lower."
+                "{name}: the height is the load, the bytes that are in use at step {step}; no plan is lower."
             )));
             continue;
         }
@@ -118,8 +117,7 @@ fn name(labels: &Labels, id: BufferId) -> &str {
 pub(crate) fn peak(scene: &Scene<'_>) -> Table {
     let instance = scene.instance;
     let (step, clock) = (instance.load().step, Clock::of(instance, scene.labels));
-    let is_active = |id: &BufferId| instance.buffer(*id).pieces().any(|piece| piece.steps.contains(step));
-    let mut active: Vec<BufferId> = instance.ids().filter(is_active).collect();
+    let mut active: Vec<BufferId> = instance.ids().filter(|&id| instance.counts_at(id, step)).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
     let offsets: Vec<Vec<Option<u64>>> = scene.panels.iter().map(|panel| lows(instance, panel)).collect();
     let mut columns = columns_of(scene, &clock, &active);

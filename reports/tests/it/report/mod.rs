@@ -97,6 +97,7 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         orders_run: None,
         orders_failed: None,
         order_bound: None,
+        bound_without_in_place: None,
         trajectory: Vec::new(),
         plan: None,
         started_ns: 0,

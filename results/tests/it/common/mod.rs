@@ -31,7 +31,7 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         stderr_tail: String::new(),
         height: Some(u64::MAX - 1),
         load: 100,
-        relaxed_load: 90,
+        relaxed_load: 100,
         bound: 100,
         bound_evidence: Evidence::Load,
         bound_scope: Scope::NoHandOver,
@@ -44,6 +44,7 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         orders_run: None,
         orders_failed: None,
         order_bound: None,
+        bound_without_in_place: None,
         trajectory: vec![
             Point { elapsed_ns: 1, height: None, bound: 90 },
             Point { elapsed_ns: 2, height: Some(120), bound: 100 },

@@ -5,9 +5,12 @@
 //! equal size gives an instance without permissions and windows, and each of its plans is a plan of the original. Three
 //! sets take turns: as many hand-overs as fit together, the largest first; those of the incumbent; and the empty set.
 //!
-//! The choice is a guess: a refuted capacity proves nothing for other sets, and the bound does not change. Hand-overs
-//! into a part of a place, and the room that windows leave, are left to the greedy planners and to the search by
-//! precedences.
+//! Once nothing lower is left in these, other sets take their place: those that fit together if the permissions are taken
+//! in a random order and some are left out. [Local search over orders](crate::placement::search::orders) takes turns with
+//! them; it also finds hand-overs into a part of a place, and the room that windows leave.
+//!
+//! The choice is a guess: a refuted capacity proves nothing for other sets, and the bound does not change. With few
+//! buffers, the search by precedences looks for the proof meanwhile. So the search ends by itself only with a proof.
 //!
 //! # References
 //!
@@ -19,44 +22,107 @@
 //! That of the search, for each of three instances.
 
 use planlab_dsa::{Buffer, BufferId, Halt, InPlace, Instance, LiveRange, Plan, Run, Scope};
+use rand::RngExt;
+use rand::seq::SliceRandom;
 
 use super::minimise::{Minimiser, Task};
 use super::precedence;
 use super::pruning::Pruning;
-use crate::team::all_of_team;
+use crate::placement::search::OrderSearch;
+use crate::team::{Over, all_of_team};
 
 /// Up to this many buffers and permissions, every set of permissions is tried.
 const FEW: (usize, usize) = (14, 10);
 /// The most buffers for which precedences are tried as a last resort.
 const MOST_BY_PRECEDENCE: usize = 64;
 
-/// Searches until the run is over or nothing is left to try.
+/// Units of work of a turn of the search by precedences, and buffers placed in one of local search beside it.
+const TURN: u64 = 20_000;
+/// Turns with a random set of hand-overs before the next one.
+const TURNS_OF_A_SET: u32 = 16;
+/// Of this many permissions, a random set leaves one out.
+const LEFT_OUT: u32 = 8;
+
+/// Searches until the run is over. Returns if nothing can move, or if there is no plan.
 pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     let instance = run.instance();
     if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
-        return precedence::minimise(run);
+        return precedence::minimise(run, &mut |_, _| Ok(()));
     }
-    minimise_merged(run, pruning)?;
-    if instance.len() <= MOST_BY_PRECEDENCE { precedence::minimise(run) } else { Ok(()) }
-}
-
-fn minimise_merged(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     let tasks = tasks(run, pruning)?;
     let stack = tasks.iter().map(Task::stack).max().unwrap_or(0);
     all_of_team(run, stack, |run, number, over| {
-        let mut searches = Vec::new();
-        for task in &tasks {
-            searches.push(Minimiser::new(run, task, number)?);
+        minimise_all(run, &tasks, number, over)?;
+        let mut local = OrderSearch::new(run)?;
+        if number == 0 && instance.len() <= MOST_BY_PRECEDENCE {
+            prove_beside(run, local.as_mut(), over)?;
         }
-        let mut goes_on = true;
-        while goes_on {
-            goes_on = false;
-            for search in &mut searches {
-                goes_on |= search.turn(run, over)?;
+        local.map_or(Ok(()), |local| go_on(run, local, (pruning, stack), number, over))
+    })
+}
+
+/// Searches in each of the sets until nothing lower is left in any.
+fn minimise_all(run: &mut Run<'_>, tasks: &[Task], number: usize, over: &Over<'_>) -> Result<(), Halt> {
+    let mut searches = Vec::new();
+    for task in tasks {
+        searches.push(Minimiser::new(run, task, number)?);
+    }
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = false;
+        for search in &mut searches {
+            goes_on |= search.turn(run, over)?;
+        }
+    }
+    Ok(())
+}
+
+/// The search by precedences, in turns with local search.
+fn prove_beside(run: &mut Run<'_>, mut local: Option<&mut OrderSearch>, over: &Over<'_>) -> Result<(), Halt> {
+    let mut next = TURN;
+    precedence::minimise(run, &mut |run, work| {
+        over.check()?;
+        if work < next {
+            return Ok(());
+        }
+        next = work + TURN;
+        local.as_mut().map_or(Ok(()), |local| local.turn(run, TURN))
+    })
+}
+
+/// Local search and random sets of hand-overs in turns, until the run is over. `stack` is what a search may need.
+fn go_on(
+    run: &mut Run<'_>,
+    mut local: OrderSearch,
+    (pruning, stack): (Pruning, usize),
+    number: usize,
+    over: &Over<'_>,
+) -> Result<(), Halt> {
+    loop {
+        over.check()?;
+        local.turn(run, TURN)?;
+        let task = random_task(run, pruning).filter(|task| task.stack() <= stack);
+        let Some(task) = task else { continue };
+        let mut search = Minimiser::new(run, &task, number)?;
+        for _ in 0..TURNS_OF_A_SET {
+            if !search.turn(run, over)? {
+                break;
             }
         }
-        Ok(())
-    })
+    }
+}
+
+/// A problem with a random set of hand-overs; `None` if none is permitted between whole buffers, or the search does not
+/// support it.
+fn random_task(run: &mut Run<'_>, pruning: Pruning) -> Option<Task> {
+    let instance = run.instance();
+    let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
+    let mut pairs: Vec<InPlace> = permissions.to_vec();
+    pairs.retain(|&pair| is_whole(instance, pair) && !run.rng().random_ratio(1, LEFT_OUT));
+    pairs.shuffle(run.rng());
+    keep_compatible(instance, &mut pairs);
+    let merge = Some(pairs).filter(|pairs| !pairs.is_empty()).and_then(|pairs| Merge::new(instance, pairs));
+    Task::merged(merge?, pruning)
 }
 
 fn tasks(run: &mut Run<'_>, pruning: Pruning) -> Result<Vec<Task>, Halt> {
@@ -75,6 +141,12 @@ fn matching(instance: &Instance, permissions: &[InPlace]) -> Vec<InPlace> {
     let mut pairs: Vec<InPlace> =
         permissions.iter().copied().filter(|&pair| is_whole(instance, pair)).collect();
     pairs.sort_by_key(|pair| (std::cmp::Reverse(instance.buffer(pair.output).size), *pair));
+    keep_compatible(instance, &mut pairs);
+    pairs
+}
+
+/// Leaves out each pair whose input or output one before it has.
+fn keep_compatible(instance: &Instance, pairs: &mut Vec<InPlace>) {
     let (mut gives, mut takes) = (vec![false; instance.len()], vec![false; instance.len()]);
     pairs.retain(|pair| {
         let (input, output) = (pair.input.index(), pair.output.index());
@@ -84,7 +156,6 @@ fn matching(instance: &Instance, permissions: &[InPlace]) -> Vec<InPlace> {
         }
         is_free
     });
-    pairs
 }
 
 /// Whether two buffers can become one.

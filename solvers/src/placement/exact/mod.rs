@@ -7,7 +7,7 @@
 //! | `minimise.rs` | restarts at capacities between bound and incumbent, on every thread |
 //! | `peel.rs` | what can be left out because it always fits |
 //! | `memo.rs`, `rank.rs`, `problem.rs` | failed states; preferences; the instance in units and sections |
-//! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched |
+//! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched, again and again |
 //! | `precedence.rs` | small instances with hand-overs or windows: branches on which of two lies below |
 //! | `certificate.rs`, `checker.rs` | proofs as lists of steps, and an independent checker of them |
 //!

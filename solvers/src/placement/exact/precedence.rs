@@ -14,14 +14,17 @@
 
 use planlab_dsa::{BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Run, Scope};
 
+use super::minimise::Beside;
+
 /// Allowed differences, from the first value to the second, both included.
 type Interval = (i128, i128);
 
 /// Beyond every offset.
 const FAR: i128 = 1 << 80;
 
-/// Finds the lowest plan and proves that it is optimal, with all hand-overs.
-pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
+/// Finds the lowest plan and proves that it is optimal, with all hand-overs. `beside` is called at every node, with the
+/// units of work so far; it may find lower plans.
+pub(super) fn minimise(run: &mut Run<'_>, beside: &mut Beside<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
     let known = run.height_to_beat().map(|height| i128::from(height.get()));
@@ -29,11 +32,13 @@ pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let mut is_met = known.is_some();
     let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
     let mut sets = HandOvers { permissions, chosen: Vec::new() };
+    let mut work = 0;
     sets.each(0, &mut |chosen| {
         let mut search = Search::new(instance, chosen, grain, best);
-        let ended = search.branch(run);
+        search.work = work;
+        let ended = search.branch(run, beside);
         is_met |= search.best < best;
-        best = search.best;
+        (best, work) = (search.best, search.work);
         ended
     })?;
     // Some pins overlap without a possible hand-over: there is no plan and so no bound.
@@ -104,6 +109,8 @@ struct Search<'i> {
     above: Vec<Above>,
     /// The height to beat.
     best: i128,
+    /// Units of work so far.
+    work: u64,
 }
 
 impl<'i> Search<'i> {
@@ -120,6 +127,7 @@ impl<'i> Search<'i> {
             pairs: Vec::new(),
             above: Vec::new(),
             best,
+            work: 0,
         };
         for j in 0..buffers.len() {
             for i in 0..j {
@@ -170,8 +178,13 @@ impl<'i> Search<'i> {
         out
     }
 
-    fn branch(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        run.tick(1 + self.pairs.len() as u64)?;
+    fn branch(&mut self, run: &mut Run<'_>, beside: &mut Beside<'_>) -> Result<(), Halt> {
+        let work = 1 + self.pairs.len() as u64;
+        self.work += work;
+        run.tick(work)?;
+        beside(run, self.work)?;
+        let height = run.height_to_beat().map(|height| i128::from(height.get()));
+        self.best = height.map_or(self.best, |height| self.best.min((height + self.grain - 1) / self.grain));
         let Some(low) = self.lowest() else { return Ok(()) };
         let Some((i, j, allowed)) = self.broken(&low) else {
             self.best = self.height(&low);
@@ -185,7 +198,7 @@ impl<'i> Search<'i> {
             if most < FAR {
                 self.above.push(Above { offset: i, from: j, more: -most });
             }
-            let ended = self.branch(run);
+            let ended = self.branch(run, beside);
             self.above.truncate(known);
             ended?;
         }

@@ -52,6 +52,18 @@ pub(crate) fn place_in_order(
     place(run, order, rule, |_, _| false)
 }
 
+/// The same, with the height, if that is at most `most` bytes.
+pub(crate) fn place_at_most(
+    run: &mut Run<'_>,
+    order: &[BufferId],
+    rule: Rule,
+    most: u64,
+) -> Result<Option<(Plan, u64)>, Halt> {
+    let plan = place(run, order, rule, |_, height| height > most)?;
+    let sized = plan.and_then(|plan| plan.height(run.instance()).map(|height| (plan, height.get())));
+    Ok(sized.filter(|&(_, height)| height <= most))
+}
+
 fn place(
     run: &mut Run<'_>,
     order: &[BufferId],

@@ -15,7 +15,7 @@
 //!
 //! A search is also a value that can be resumed (`walk::Search`), for planners made of several: each works on a fork of
 //! one run, they share a model, learn each other's heights, and stay repeatable as long as they take turns on one
-//! thread.
+//! thread. None of them hands a buffer over; the search in `orders.rs` does, and is a part of [`Exact`](super::exact::Exact).
 
 pub(crate) mod annealing;
 pub(crate) mod block_building;
@@ -26,6 +26,7 @@ pub(crate) mod lns;
 pub(crate) mod model;
 mod moves;
 pub(crate) mod neighbours;
+pub(crate) mod orders;
 mod probe;
 pub(crate) mod start;
 pub(crate) mod tabu;
@@ -41,6 +42,7 @@ pub use hill_climb_tvm::HillClimbTvm;
 pub use hill_climb_vela::HillClimbVela;
 pub use lns::Lns;
 pub(crate) use lns::LnsTurns;
+pub(crate) use orders::OrderSearch;
 #[doc(hidden)]
 pub use probe::DecoderProbe;
 pub(crate) use start::{first_fit, from_incumbent, from_plan};

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use planlab_dsa::Plan;
+use planlab_dsa::{BufferId, Plan};
 use rustc_hash::FxHashMap;
 
 use super::super::{ExportError, Trace};
 use super::{heights, lacks};
 
 /// A C header (C99 and C++): the arena's size and alignment, a macro with the offset of each buffer, and tables of
-/// offsets and sizes in the trace's order. Names begin with `prefix`. Letters that C does not know become `_`; names that C
+/// offsets and sizes in the trace's order. If buffers take the place of others that are still live, a macro counts them,
+/// comments name both of each pair, and a table says which buffer each overwrites (-1: none). Names begin with `prefix`. Letters that C does not know become `_`; names that C
 /// or C++ keep for themselves (`__`, a leading `_`) and those that no name begins with (digits) are mended.
 ///
 /// # Errors
@@ -37,14 +38,21 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
     line(&mut out, format_args!("#define {prefix}_ARENA_ALIGNMENT {alignment}u"));
     line(&mut out, format_args!("#define {prefix}_BUFFERS {}u\n", buffers.len()));
-    for ((buffer, label), offset) in buffers.iter().zip(&trace.labels.buffers).zip(&plan.offsets) {
+    if !plan.in_place.is_empty() {
+        let about = "buffers that overwrite one that is still live: their kernels must be safe in place";
+        line(&mut out, format_args!("/* {about} */\n#define {prefix}_IN_PLACE {}u\n", plan.in_place.len()));
+    }
+    let shares = shares(trace, plan);
+    for (((buffer, label), offset), shares) in
+        buffers.iter().zip(&trace.labels.buffers).zip(&plan.offsets).zip(&shares)
+    {
         let name = names.unique(&label.name);
         let (lower, upper) = <(u32, u32)>::from(buffer.live);
         let about = comment(&label.name);
         line(
             &mut out,
             format_args!(
-                "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}) */"
+                "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}){shares} */"
             ),
         );
     }
@@ -64,8 +72,29 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     };
     table("offset", &mut plan.offsets.iter().map(|offset| offset.get()));
     table("size", &mut buffers.iter().map(|buffer| buffer.size.get()));
+    if !plan.in_place.is_empty() {
+        let prefix = prefix.to_ascii_lowercase();
+        line(&mut out, format_args!("\nstatic const int32_t {prefix}_overwrites[{}] = {{", buffers.len()));
+        let mut overwrites = vec![-1; buffers.len()];
+        plan.in_place.iter().for_each(|pair| overwrites[pair.output.index()] = i64::from(pair.input.get()));
+        overwrites.iter().for_each(|input| line(&mut out, format_args!("    {input},")));
+        line(&mut out, format_args!("}};"));
+    }
     line(&mut out, format_args!("\n#endif"));
     Ok(out.into_bytes())
+}
+
+/// For the comment of each buffer: what it shares addresses with while both are live.
+fn shares(trace: &Trace, plan: &Plan) -> Vec<String> {
+    let mut shares = vec![String::new(); trace.instance.len()];
+    let name = |id: BufferId| comment(&trace.labels.buffers[id.index()].name);
+    for pair in &plan.in_place {
+        let step = trace.instance.buffer(pair.output).live.start();
+        shares[pair.output.index()] += &format!("; overwrites {} in place at step {step}", name(pair.input));
+        shares[pair.input.index()] +=
+            &format!("; overwritten in place by {} at step {step}", name(pair.output));
+    }
+    shares
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -152,7 +181,8 @@ mod tests {
         let program = "#include <stdio.h>\n#include \"plan.h\"\nstatic unsigned char arena[MY_NET_ARENA_SIZE];\n\
                        int main(void) {\n  printf(\"%u %u %u %u:\", (unsigned)sizeof arena, MY_NET_ARENA_ALIGNMENT,\n\
                        MY_NET_BUFFERS, MY_NET_OFFSET_b_quoted);\n  for (unsigned i = 0; i < MY_NET_BUFFERS; i++)\n\
-                       printf(\" %u+%u\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i]);\n  return 0;\n}\n";
+                       printf(\" %u+%u over %d\", (unsigned)my_net_offset[i], (unsigned)my_net_size[i],\n\
+                       (int)my_net_overwrites[i]);\n  return (int)MY_NET_IN_PLACE - 1;\n}\n";
         std::fs::write(at("plan.c"), program).expect("writable");
         let compiler = Command::new("cc")
             .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"])
@@ -160,7 +190,9 @@ mod tests {
             .output();
         let compiled = compiler.expect("a C compiler, which ./setup installs");
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        let printed = Command::new(at("plan")).output().expect("it runs").stdout;
-        assert_eq!(String::from_utf8_lossy(&printed), "96 16 3 64: 0+64 64+32 0+48");
+        let ran = Command::new(at("plan")).output().expect("it runs");
+        assert!(ran.status.success(), "one buffer overwrites another");
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(printed, "96 16 3 64: 0+64 over -1 64+32 over -1 0+48 over 0");
     }
 }

@@ -97,7 +97,7 @@ struct Peak {
 
 impl Peak {
     fn new(instance: &Instance) -> Self {
-        let step = instance.load().step;
+        let step = instance.load_without_in_place().step;
         let live = || instance.buffers().iter().filter(|buffer| buffer.live.contains(step));
         Self {
             starts: summed(live().map(|buffer| (buffer.live.start().get(), buffer.size.get())).collect()),
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_may_be_reused_is_what_does_not_overlap() {
         let instance = instance();
-        let step = instance.load().step;
+        let step = instance.load_without_in_place().step;
         assert_eq!(step.get(), 1);
         let peak = Peak::new(&instance);
         for buffer in instance.buffers() {
