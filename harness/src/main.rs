@@ -155,6 +155,8 @@ fn run(cli: Cli) -> Verdict {
         Verb::RunSchedule => scheduling::child::serve(),
         Verb::RunReplay => playing::host::child::serve(),
         Verb::RunDeviceReplay => playing::device::child::serve(),
+        #[cfg(feature = "reports")]
+        Verb::RunQuery => verbs::query::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }
