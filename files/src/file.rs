@@ -6,9 +6,25 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::SaveError;
 use crate::place::resolve;
 use crate::temporary::TemporaryFile;
+
+/// Opens a regular file for reading. Another program may have put anything there, and opening a pipe waits for ever.
+///
+/// # Errors
+///
+/// Errors of the file system; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
 
 /// A file that will be written as a whole or not at all. Its place was tried when it was created. If it is dropped
 /// before [`NewFile::write`], it leaves nothing.
@@ -149,6 +165,22 @@ fn is_descriptor(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pipes_and_devices_are_not_regular_files() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| root.path().join(name);
+        fs::write(path("file"), "x").expect("writable");
+        assert!(open_regular(&path("file")).is_ok());
+        let is_made = std::process::Command::new("mkfifo").arg(path("pipe")).status().expect("it runs");
+        assert!(is_made.success());
+        // Without a writer, an ordinary open waits for ever.
+        for other in [path("pipe"), root.path().to_owned(), "/dev/zero".into()] {
+            let error = open_regular(&other).expect_err("refused");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}", other.display());
+        }
+        assert_eq!(open_regular(&path("none")).expect_err("refused").kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn a_place_is_tried_before_there_is_anything_to_write() {

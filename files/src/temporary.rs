@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -203,6 +203,8 @@ pub fn remove_leftovers(place: &Place) -> Result<(), FolderError> {
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
+    /// Open, so that it is found if a program moves it.
+    folder: File,
     _lock: File,
 }
 
@@ -256,7 +258,11 @@ impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let mut begun = begun();
         let traces = begun.paths.remove(&self.path).unwrap_or_default();
-        discard(&self.path, traces.usage);
+        if traces.usage == Use::Scratch {
+            discard_scratch(&self.path, &self.folder);
+        } else {
+            discard(&self.path, traces.usage);
+        }
         remove_empty(&traces.made);
     }
 }
@@ -339,7 +345,10 @@ fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
     for _ in 0..TRIES {
         let path = private_folder(parent)?;
         match new_lock(&path) {
-            Ok(lock) if is_held(&lock, &path) => return Ok(TemporaryFolder { path, _lock: lock }),
+            Ok(lock) if is_held(&lock, &path) => {
+                let folder = File::open(&path)?;
+                return Ok(TemporaryFolder { path, folder, _lock: lock });
+            }
             // Another process removed it as a leftover before it was locked.
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -393,6 +402,40 @@ fn open_in(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
 
 fn is_ours(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Removes a folder for files that are not kept, whatever a program has done to it: moved it, removed its lock, or taken
+/// the permission to look into it.
+fn discard_scratch(path: &Path, folder: &File) {
+    let moved = current_path(folder).filter(|now| now != path);
+    for folder in [Some(path), moved.as_deref()].into_iter().flatten() {
+        if remove_all(folder).is_err() {
+            open_up(folder);
+            // If it cannot be removed now, the next run finds it as a leftover.
+            let _ = remove_all(folder);
+        }
+    }
+}
+
+/// The path of an open folder now; `None` if it has no name any more.
+fn current_path(folder: &File) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).ok()?;
+    let (own, there) = (folder.metadata().ok()?, fs::symlink_metadata(&path).ok()?);
+    ((own.dev(), own.ino()) == (there.dev(), there.ino())).then_some(path)
+}
+
+/// Removes a folder with its content, the lock last.
+fn remove_all(folder: &Path) -> io::Result<()> {
+    if folder.join(LOCK).exists() { remove(folder) } else { fs::remove_dir_all(folder) }
+}
+
+/// Gives this user all permissions for a folder and those below it.
+fn open_up(folder: &Path) {
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+    if is_folder && fs::set_permissions(folder, Permissions::from_mode(0o700)).is_ok() {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.for_each(|entry| open_up(&entry.path()));
+    }
 }
 
 /// Removes a temporary folder. First, the folder whose name it took gets the name back, unless something else has it.
@@ -480,6 +523,48 @@ mod tests {
         assert_eq!(there(folder.path()).len(), 2);
         drop((file, inner));
         assert!(there(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn scratch_is_removed_whatever_was_done_to_it() {
+        let root = tempfile::tempdir().expect("a folder");
+        let scratch = || TemporaryFolder::scratch_in(root.path()).expect("writable");
+        let moved = root.path().join("moved");
+        let deeds: [(&str, &dyn Fn(&Path)); 4] = [
+            ("moved", &|folder| fs::rename(folder, &moved).expect("ours")),
+            ("without a lock", &|folder| fs::remove_file(folder.join(LOCK)).expect("ours")),
+            ("a pipe", &|folder| {
+                let path = folder.join("inner/pipe");
+                fs::create_dir(path.parent().expect("a folder")).expect("ours");
+                let is_made = std::process::Command::new("mkfifo").arg(path).status().expect("it runs");
+                assert!(is_made.success());
+            }),
+            ("closed", &|folder| {
+                fs::create_dir(folder.join("inner")).expect("ours");
+                fs::write(folder.join("inner/x"), "x").expect("ours");
+                fs::set_permissions(folder.join("inner"), Permissions::from_mode(0)).expect("ours");
+                fs::set_permissions(folder, Permissions::from_mode(0)).expect("ours");
+            }),
+        ];
+        for (what, deed) in deeds {
+            let folder = scratch();
+            fs::write(folder.path().join("file"), "x").expect("writable");
+            deed(folder.path());
+            drop(folder);
+            assert_eq!(there(root.path()), [""; 0], "{what}");
+        }
+    }
+
+    #[test]
+    fn foreign_folder_stays_if_scratch_is_gone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = TemporaryFolder::scratch_in(root.path()).expect("writable");
+        let foreign = root.path().join("foreign");
+        fs::create_dir(&foreign).expect("writable");
+        fs::rename(folder.path().join(LOCK), foreign.join(LOCK)).expect("ours");
+        fs::remove_dir(folder.path()).expect("ours");
+        drop(folder);
+        assert_eq!(there(&foreign), [LOCK]);
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json, tables: cli.table };
     if !cli.verb.serves() {
-        signals::listen(cli.verb.ends_by_itself())?;
+        signals::listen(cli.verb.ends_by_itself(), process::end_all)?;
     }
     inputs::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
@@ -155,6 +155,8 @@ fn run(cli: Cli) -> Verdict {
         Verb::RunSchedule => scheduling::child::serve(),
         Verb::RunReplay => playing::host::child::serve(),
         Verb::RunDeviceReplay => playing::device::child::serve(),
+        #[cfg(feature = "reports")]
+        Verb::RunQuery => verbs::query::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }

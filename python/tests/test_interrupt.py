@@ -12,6 +12,10 @@ import planlab
 HARD = "synthetic/uniform/n10000/s1"
 
 
+# Minutes: long enough that a busy machine ends a plan at a signal long before, short enough for a test that fails.
+LIMIT = 600
+
+
 class Interrupts(unittest.TestCase):
     def interrupted_after(self, planner):
         """Seconds from a signal to the exception."""
@@ -23,10 +27,10 @@ class Interrupts(unittest.TestCase):
             os.kill(os.getpid(), signal.SIGINT)
 
         timer = threading.Timer(0.5, interrupt)
-        timer.start()
         try:
             with self.assertRaises(KeyboardInterrupt):
-                trace.plan(time_limit=60, planner=planner)
+                timer.start()
+                trace.plan(time_limit=LIMIT, planner=planner)
             return time.monotonic() - sent[0]
         finally:
             timer.cancel()
@@ -34,7 +38,7 @@ class Interrupts(unittest.TestCase):
 
     def test_ctrl_c_ends_a_plan_long_before_its_time_limit(self):
         for planner in ("portfolio", "annealing"):
-            self.assertLess(self.interrupted_after(planner), 10, planner)
+            self.assertLess(self.interrupted_after(planner), LIMIT / 2, planner)
 
     def test_what_a_handler_raises_ends_a_plan(self):
         def handler(number, frame):
@@ -42,9 +46,10 @@ class Interrupts(unittest.TestCase):
 
         before = signal.signal(signal.SIGALRM, handler)
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            trace = planlab.read(HARD)
             with self.assertRaisesRegex(TimeoutError, "the alarm rang"):
-                planlab.read(HARD).plan(time_limit=60)
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                trace.plan(time_limit=LIMIT)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
@@ -61,16 +66,22 @@ class Interrupts(unittest.TestCase):
 
 
 class Threads(unittest.TestCase):
-    def test_python_goes_on_meanwhile(self):
+    def counted_meanwhile(self, seconds):
+        """How often another thread of Python runs while one plans for the given seconds."""
         counted = 0
-        worker = threading.Thread(target=lambda: planlab.read(HARD).plan(time_limit=0.5, threads=1))
+        trace = planlab.read(HARD)
+        worker = threading.Thread(target=lambda: trace.plan(time_limit=seconds, threads=1))
         worker.start()
         while worker.is_alive():
             counted += 1
             time.sleep(0.001)
         worker.join()
-        # With the interpreter's lock held it would be two or three; a busy machine has tens.
-        self.assertGreater(counted, 10)
+        return counted
+
+    def test_python_goes_on_meanwhile(self):
+        # With the interpreter's lock held it is two or three, however long the plan takes. A busy machine has tens, at
+        # the latest within a minute.
+        self.assertTrue(any(self.counted_meanwhile(seconds) > 10 for seconds in (0.5, 4, 60)))
 
     def test_eight_threads_get_what_one_gets(self):
         trace = planlab.read("chainer/alexnet/train/b32")

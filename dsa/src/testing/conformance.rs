@@ -1,9 +1,10 @@
 //! The contract of a [`Planner`], checked on the corpus.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::corpus::{Case, corpus};
 use super::oracle::oracle;
+use super::stopwatch::Stopwatch;
 use crate::{
     Alignment, Budget, Buffer, Bytes, CancelToken, Descriptor, Guarantee, Instance, LiveRange, Offset,
     Outcome, PlanError, Planner, Scope, Stop, execute,
@@ -17,7 +18,7 @@ const EXACT_BUFFERS: usize = 12;
 const REPEATED_BUFFERS: usize = 60;
 /// The wall limit of an ordinary run.
 const WALL: Duration = Duration::from_secs(3);
-/// How long a run may continue after its limit; generous, because tests run unoptimised and in parallel.
+/// How long a run may continue after its limit, without waiting for a core; generous, because tests run unoptimised.
 const REASON: Duration = Duration::from_secs(3);
 
 /// Runs a planner over the corpus and panics if it breaks its contract.
@@ -259,9 +260,9 @@ impl Judge<'_> {
         let cancelled = Budget { cancel: CancelToken::default(), ..Budget::default() };
         cancelled.cancel.cancel();
         for (what, budget) in [("a limit of 1 ms", wall), ("a cancelled run", cancelled)] {
-            let start = Instant::now();
+            let stopwatch = Stopwatch::start();
             let outcome = execute(self.planner, &case.instance, budget, 7);
-            let took = start.elapsed();
+            let took = stopwatch.elapsed();
             if let Err(error) = &outcome.end {
                 self.fail(&case.name, format_args!("{what} is an error: {error}"));
             }

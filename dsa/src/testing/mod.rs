@@ -26,6 +26,7 @@ mod first_fit;
 mod guillotine;
 mod online;
 mod oracle;
+mod stopwatch;
 mod strategy;
 
 pub use brute_force::{brute_force, brute_force_within, brute_force_without_hand_over};
@@ -36,4 +37,5 @@ pub use first_fit::first_fit;
 pub use guillotine::guillotine;
 pub use online::{AllocatorCall, Capacity, abuse, allocator_calls};
 pub use oracle::{Fault, faults, oracle};
+pub use stopwatch::Stopwatch;
 pub use strategy::{Shape, deep, instances, plans};

@@ -30,7 +30,7 @@ use planlab_files::FormatError;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::schedule::training_net::{TrainingNet, Work};
+use crate::schedule::training_net::{EXACT, TrainingNet, Work};
 
 /// A machine for training: an accelerator with its own memory, and a link to the host with an engine in each direction.
 ///
@@ -67,6 +67,13 @@ const MEMORY_EFFICIENCY: f64 = 0.80;
 /// The rate of a copy of pinned memory over a PCIe 5 link with 16 lanes (64e9 bytes/s). The fraction is that of
 /// `x86-pcie3`, 12 of 16.
 const PCIE5: f64 = 64e9 * 0.75;
+
+/// The range of a rate in units per second. Within it no time overflows, or vanishes beside another.
+const RATES: Range = Range { least: 1.0, most: 1e21 };
+/// The range of a launch in seconds.
+const LAUNCHES: Range = Range { least: 0.0, most: 1e6 };
+/// The range of the factor at each doubling of the batch.
+const SLOWDOWNS: Range = Range { least: 1.0, most: 100.0 };
 
 /// The batch at which the efficiencies were fitted.
 const ROOFLINE_BATCH: f64 = 128.0;
@@ -123,19 +130,16 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If the rate is not a positive number.
+    /// If the rate is not a number from 1 to 1e21.
     #[must_use]
     pub fn with_link(mut self, bytes_per_second: f64) -> Self {
-        assert!(
-            bytes_per_second.is_finite() && bytes_per_second > 0.0,
-            "a link of {bytes_per_second} bytes/s"
-        );
+        assert!(RATES.contains(bytes_per_second), "a link of {bytes_per_second} bytes/s");
         (self.copy_out, self.copy_in) = (bytes_per_second, bytes_per_second);
         self
     }
 
     /// Reads a machine. Errors name the file `file`. All fields except `bytes_per_parameter` (12), `workspace` (8e6
-    /// bytes) and `large_batch_slowdown` (1) are required.
+    /// bytes) and `large_batch_slowdown` (1) are required. A rate is a number from 1 to 1e21 per second.
     ///
     /// # Errors
     ///
@@ -146,14 +150,14 @@ impl Machine {
             FormatError::new(file, line, format!("not a machine: {}", error.message()))
         })?;
         let reader = Reader { file, text };
-        let positive = |field, value| reader.number(field, value, |number| number > 0.0, "above 0");
+        let rate = |field, value| reader.number(field, value, RATES);
         Ok(Self {
             name: reader.name(raw.name)?,
-            copy_out: positive("copy_out", raw.copy_out)?,
-            copy_in: positive("copy_in", raw.copy_in)?,
-            flops: positive("flops", raw.flops)?,
-            memory: positive("memory", raw.memory)?,
-            launch: reader.number("launch", raw.launch, |number| number >= 0.0, "0 or above")?,
+            copy_out: rate("copy_out", raw.copy_out)?,
+            copy_in: rate("copy_in", raw.copy_in)?,
+            flops: rate("flops", raw.flops)?,
+            memory: rate("memory", raw.memory)?,
+            launch: reader.number("launch", raw.launch, LAUNCHES)?,
             capacity: match reader.whole("capacity", raw.capacity)? {
                 Some(0) | None => return Err(reader.missing("capacity")),
                 Some(bytes) => Bytes::new(bytes),
@@ -164,9 +168,7 @@ impl Machine {
             workspace: reader.whole("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
             large_batch_slowdown: match raw.large_batch_slowdown {
                 None => 1.0,
-                given => {
-                    reader.number("large_batch_slowdown", given, |number| number >= 1.0, "1 or above")?
-                }
+                given => reader.number("large_batch_slowdown", given, SLOWDOWNS)?,
             },
         })
     }
@@ -269,34 +271,47 @@ impl Reader<'_> {
         Ok(name.into_inner())
     }
 
-    fn number(
-        &self,
-        field: &str,
-        value: Option<Spanned<f64>>,
-        is_good: impl Fn(f64) -> bool,
-        wanted: &str,
-    ) -> Result<f64, FormatError> {
+    fn number(&self, field: &str, value: Option<Spanned<f64>>, range: Range) -> Result<f64, FormatError> {
         let value = value.ok_or_else(|| self.missing(field))?;
         let number = *value.get_ref();
-        if number.is_finite() && is_good(number) {
+        if range.contains(number) {
             return Ok(number);
         }
-        let line = line_of(self.text, value.span().start);
-        Err(FormatError::new(self.file, line, format!("field `{field}` is {number}, not a number {wanted}")))
+        let wanted = format!("from {} to {:e}", range.least, range.most);
+        Err(self.refuse(field, &value, &wanted))
     }
 
-    /// A number of bytes.
+    /// A number of bytes; a capacity is above 0.
     fn whole(&self, field: &str, value: Option<Spanned<f64>>) -> Result<Option<u64>, FormatError> {
-        /// Up to here every whole number is exact as a floating-point number.
-        const MOST: f64 = 9_007_199_254_740_992.0;
         let Some(value) = value else { return Ok(None) };
-        let is_capacity = field == "capacity";
-        let is_good = |number: f64| {
-            number.fract() == 0.0 && number <= MOST && number >= if is_capacity { 1.0 } else { 0.0 }
-        };
-        let number = self.number(field, Some(value), is_good, "of whole bytes that a machine could have")?;
+        let range = Range { least: if field == "capacity" { 1.0 } else { 0.0 }, most: EXACT as f64 };
+        let number = *value.get_ref();
+        if !range.contains(number) || number.fract() != 0.0 {
+            return Err(self.refuse(field, &value, "of whole bytes that a machine could have"));
+        }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
         Ok(Some(number as u64))
+    }
+
+    fn refuse(&self, field: &str, value: &Spanned<f64>, wanted: &str) -> FormatError {
+        let line = line_of(self.text, value.span().start);
+        // In the shortest form: 1e-308 has three hundred zeros otherwise.
+        let number = value.get_ref();
+        FormatError::new(self.file, line, format!("field `{field}` is {number:?}, not a number {wanted}"))
+    }
+}
+
+/// The numbers that a field may have, both ends included.
+#[derive(Clone, Copy)]
+struct Range {
+    least: f64,
+    most: f64,
+}
+
+impl Range {
+    /// Whether the number is in the range; NaN is in none.
+    fn contains(self, number: f64) -> bool {
+        (self.least..=self.most).contains(&number)
     }
 }
 
@@ -321,14 +336,24 @@ mod tests {
     fn a_bad_file_is_refused_with_line_and_field() {
         let with = |from: &str, to: &str| refusal(&GOOD.replace(from, to));
         assert_eq!(with("copy_in = 2e9\n", ""), "m.toml:6: field `copy_in` is missing");
-        assert_eq!(with("2e9", "0"), "m.toml:3: field `copy_in` is 0, not a number above 0");
-        assert_eq!(with("1e12", "nan"), "m.toml:4: field `flops` is NaN, not a number above 0");
-        assert_eq!(with("1e11", "inf"), "m.toml:5: field `memory` is inf, not a number above 0");
-        assert_eq!(
-            with("launch = 0", "launch = -1"),
-            "m.toml:6: field `launch` is -1, not a number 0 or above"
-        );
-        assert!(with("100", "0").starts_with("m.toml:7: field `capacity` is 0, not"), "{}", with("100", "0"));
+        for (field, good, line) in
+            [("copy_out", "1e9", 2), ("copy_in", "2e9", 3), ("flops", "1e12", 4), ("memory", "1e11", 5)]
+        {
+            for bad in ["0.0", "-1.0", "1e-308", "5e-324", "1e22", "1e308", "NaN", "inf"] {
+                let toml = bad.to_lowercase();
+                assert_eq!(
+                    with(&format!("{field} = {good}"), &format!("{field} = {toml}")),
+                    format!("m.toml:{line}: field `{field}` is {bad}, not a number from 1 to 1e21")
+                );
+            }
+        }
+        for bad in ["-1.0", "1e7", "inf", "NaN"] {
+            let reason = with("launch = 0", &format!("launch = {}", bad.to_lowercase()));
+            let expected = format!("m.toml:6: field `launch` is {bad}, not a number from 0 to 1e6");
+            assert_eq!(reason, expected.replace("1e7", "10000000.0"));
+        }
+        let none = with("100", "0");
+        assert!(none.starts_with("m.toml:7: field `capacity` is 0.0, not"), "{none}");
         assert!(with("100", "1.5").starts_with("m.toml:7: field `capacity` is 1.5, not"));
         assert!(with("'m'", "''").starts_with("m.toml:1: field `name` is empty"));
         let unknown = refusal(&format!("{GOOD}speed = 1\n"));
@@ -354,7 +379,7 @@ mod tests {
         let even = Machine::built_in("x86-pcie3").expect("built in");
         assert_eq!(even.slowdown(640), 1.0);
         let refused = machine(0.5).expect_err("faster").to_string();
-        assert_eq!(refused, "m.toml:8: field `large_batch_slowdown` is 0.5, not a number 1 or above");
+        assert_eq!(refused, "m.toml:8: field `large_batch_slowdown` is 0.5, not a number from 1 to 1e2");
     }
 
     #[test]

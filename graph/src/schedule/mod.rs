@@ -33,7 +33,7 @@ pub use bounds::{ScheduleBound, ScheduleEvidence, ScheduleScope, compute_bound};
 pub use convolution::{ConvolutionAlgorithm, ConvolutionChoice, Kernel, WorkspaceLimitError};
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
 pub use machine::Machine;
-pub use pipedream::PipeDream;
+pub use pipedream::{PipeDream, ProfileError};
 pub use problem::SchedulingProblem;
 pub use scheduler::{
     ScheduleBudget, ScheduleError, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, Scheduler,

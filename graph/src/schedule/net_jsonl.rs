@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::jsonl::{header, line};
 use crate::schedule::machine::Machine;
 use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::times::Times;
+use crate::schedule::times::{Times, is_time};
 use crate::schedule::training_net::{FeatureMap, Function, FunctionKind, MapId, TrainingNet, Work};
 
 const KIND: &str = "training-net";
@@ -261,10 +261,6 @@ impl Draft {
             let at = functions.iter().position(|function| error.function() == Some(&function.name));
             (at, error.to_string())
         })?;
-        let total = net.maps().iter().try_fold(0_u64, |sum, map| sum.checked_add(map.bytes.get()));
-        if total.is_none() {
-            return Err((None, "the maps have more than 2^64 bytes together".to_owned()));
-        }
         let roofline = machine.times(&net);
         let times = Times::new(
             &net,
@@ -284,9 +280,7 @@ fn measured(seconds: &[Option<f64>], roofline: &[f64]) -> Vec<f64> {
 
 fn time(field: &str, seconds: Option<f64>) -> Result<Option<f64>, String> {
     match seconds {
-        Some(seconds) if !seconds.is_finite() || seconds < 0.0 => {
-            Err(format!("field `{field}` is {seconds}, not a time"))
-        }
+        Some(seconds) if !is_time(seconds) => Err(format!("field `{field}` is {seconds:?}, not a time")),
         seconds => Ok(seconds),
     }
 }
@@ -402,7 +396,7 @@ mod tests {
         let negative = FIRST.replace("0.25", "-1");
         assert_eq!(
             refusal(&[HEADER, IMAGE, CONV, &negative]),
-            "n.jsonl:4: field `backward_seconds` is -1, not a time"
+            "n.jsonl:4: field `backward_seconds` is -1.0, not a time"
         );
         let unknown = FIRST.replace(r#""needs":[0]"#, r#""needs":[7]"#);
         let lost = refusal(&[HEADER, IMAGE, CONV, &unknown, ""]);

@@ -33,13 +33,27 @@ use planlab_files::FormatError;
 use crate::schedule::machine::Machine;
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::times::{Times, TimesError};
-use crate::schedule::training_net::{FeatureMap, Function, FunctionKind, MapId, NetError, TrainingNet, Work};
+use crate::schedule::training_net::{
+    EXACT, FeatureMap, Function, FunctionKind, MapId, NetError, TrainingNet, Work,
+};
 
 /// A profile of a net: its layers, and their measured times at one batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeDream {
     batch: u64,
     layers: Vec<Layer>,
+}
+
+/// A profile that is no scheduling problem at a batch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The layers do not form a net.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A time is not possible.
+    #[error(transparent)]
+    Times(#[from] TimesError),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -178,7 +192,9 @@ impl PipeDream {
                 });
             }
         }
-        let parameters = self.layers.iter().map(|layer| layer.parameters / 4).sum();
+        // The sum of any number of layers: what is too large has no room on any machine.
+        let parameters =
+            self.layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.parameters / 4));
         TrainingNet::new(name, batch, parameters, maps, functions)
     }
 
@@ -199,10 +215,15 @@ impl PipeDream {
     ///
     /// # Errors
     ///
-    /// [`NetError`] if the layers do not form a net.
-    pub fn problem(&self, name: &str, batch: u64, machine: Machine) -> Result<SchedulingProblem, NetError> {
+    /// [`ProfileError`] if the layers do not form a net, or a time is not possible at that batch.
+    pub fn problem(
+        &self,
+        name: &str,
+        batch: u64,
+        machine: Machine,
+    ) -> Result<SchedulingProblem, ProfileError> {
         let net = self.net(name, batch)?;
-        let times = self.times(&machine, &net).expect("the times are those of the net's functions");
+        let times = self.times(&machine, &net)?;
         Ok(SchedulingProblem::new(net, machine).with_times(times))
     }
 
@@ -252,9 +273,7 @@ fn figure(figures: &str, name: &str) -> Result<f64, String> {
 }
 
 fn whole(number: f64, name: &str) -> Result<u64, String> {
-    /// Up to here every whole number is exact as a floating-point number.
-    const MOST: f64 = 9_007_199_254_740_992.0;
-    if number.fract() != 0.0 || number > MOST {
+    if number.fract() != 0.0 || number > EXACT as f64 {
         return Err(format!("`{name}` is {number}, not a number of bytes"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
@@ -321,5 +340,31 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
         assert_eq!(refusal("node6 --", "node5 --"), "p.txt:6: node5 is there already");
         assert_eq!(refusal(GOOD, ""), "p.txt:1: a profile without layers");
         assert!(PipeDream::read("p.txt", GOOD, 0).is_err());
+    }
+
+    #[test]
+    fn batch_past_all_memory_is_refused() {
+        let problem = |text: &str, batch| {
+            let machine = Machine::built_in("x86-pcie3").expect("built in");
+            PipeDream::read("p.txt", text, 1).expect("good").problem("small", batch, machine)
+        };
+        let refusal = |text, batch| problem(text, batch).expect_err("refused").to_string();
+        let most = (1 << 53) / 1648;
+        assert!(problem(GOOD, most).is_ok());
+        for batch in [most + 1, u64::MAX] {
+            let text = refusal(GOOD, batch);
+            assert!(
+                text.ends_with(&format!(
+                    "bytes together at batch {batch}; at most 9007199254740992 are possible"
+                )),
+                "{text}"
+            );
+        }
+        let slow = GOOD.replace("forward_compute_time=1.000", "forward_compute_time=1e17");
+        assert!(problem(&slow, 1).is_ok());
+        let text = refusal(&slow, 1 << 40);
+        assert_eq!(text, "forward time 2 is 1.099511627776e26, not a number of seconds from 0 to 1e18");
+        let parameters = GOOD.replace("parameter_size=120.000", "parameter_size=9007199254740992.0");
+        assert_eq!(problem(&parameters, 1).expect("a net").net.parameters(), (1 << 51) + 2);
     }
 }

@@ -67,6 +67,14 @@ pub struct Times {
     accumulate: Vec<f64>,
 }
 
+/// The longest time of a pass in seconds. Sums of such times are exact enough to compare schedules.
+const LONGEST: f64 = 1e18;
+
+/// Whether a number of seconds can be the time of a pass.
+pub(super) fn is_time(seconds: f64) -> bool {
+    (0.0..=LONGEST).contains(&seconds)
+}
+
 /// Times that do not match the net.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -81,8 +89,8 @@ pub enum TimesError {
         /// The number that the net requires.
         wanted: usize,
     },
-    /// A time that is negative, infinite or not a number.
-    #[error("{what} time {index} is {value}")]
+    /// A time that is negative, longer than 1e18 seconds, or not a number.
+    #[error("{what} time {index} is {value}, not a number of seconds from 0 to {LONGEST:e}")]
     Bad {
         /// The pass.
         what: &'static str,
@@ -115,8 +123,8 @@ impl Times {
             if list.len() != wanted {
                 return Err(TimesError::Count { what, given: list.len(), wanted });
             }
-            if let Some(index) = list.iter().position(|time| !time.is_finite() || *time < 0.0) {
-                return Err(TimesError::Bad { what, index, value: list[index].to_string() });
+            if let Some(index) = list.iter().position(|&time| !is_time(time)) {
+                return Err(TimesError::Bad { what, index, value: format!("{:?}", list[index]) });
             }
         }
         Ok(Self { forward, backward, accumulate })
@@ -240,8 +248,9 @@ impl<'n> Rows<'n> {
 }
 
 fn seconds(what: &str, cell: &str) -> Result<f64, String> {
-    let seconds = cell.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-    seconds.ok_or_else(|| format!("the {what} time is `{cell}`, not a number of seconds"))
+    let seconds = cell.parse::<f64>().ok().filter(|&seconds| is_time(seconds));
+    seconds
+        .ok_or_else(|| format!("the {what} time is `{cell}`, not a number of seconds from 0 to {LONGEST:e}"))
 }
 
 #[cfg(test)]
@@ -273,8 +282,18 @@ mod tests {
         assert_eq!(with("loss", "lost"), "t.csv:3: the net has no function `lost`");
         assert_eq!(with("conv2,", "conv,"), "t.csv:7: function `conv` has its times already");
         assert_eq!(with("relu,2,20\n", ""), "t.csv:7: function `relu` has no times");
-        assert_eq!(with("2,20", "2,-1"), "t.csv:5: the backward time is `-1`, not a number of seconds");
-        assert_eq!(with("2,20", "NaN,20"), "t.csv:5: the forward time is `NaN`, not a number of seconds");
+        assert_eq!(
+            with("2,20", "2,-1"),
+            "t.csv:5: the backward time is `-1`, not a number of seconds from 0 to 1e18"
+        );
+        assert_eq!(
+            with("2,20", "NaN,20"),
+            "t.csv:5: the forward time is `NaN`, not a number of seconds from 0 to 1e18"
+        );
+        assert_eq!(
+            with("2,20", "2,1e19"),
+            "t.csv:5: the backward time is `1e19`, not a number of seconds from 0 to 1e18"
+        );
         assert_eq!(with("2,20", "20"), "t.csv:5: a row has three cells: function, forward, backward");
         let text = with("function,forward", "name,forward");
         assert_eq!(text, "t.csv:2: the header is `name,forward,backward`, not `function,forward,backward`");

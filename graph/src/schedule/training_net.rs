@@ -15,6 +15,9 @@ use planlab_dsa::Bytes;
 
 use crate::schedule::convolution::Kernel;
 
+/// Up to here every whole number is exact as a floating-point number.
+pub(super) const EXACT: u64 = 1 << 53;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -164,6 +167,14 @@ pub enum NetError {
         /// The size of the output.
         output: Bytes,
     },
+    /// More bytes than add up exactly as floating-point numbers.
+    #[error("the feature maps have {bytes} bytes together at batch {batch}; at most {EXACT} are possible")]
+    TooLarge {
+        /// The size of all maps.
+        bytes: u128,
+        /// The batch.
+        batch: u64,
+    },
     /// A cost that is negative, infinite or not a number.
     #[error("function `{function}` has an impossible cost: {value}")]
     BadWork {
@@ -187,7 +198,7 @@ impl NetError {
     #[must_use]
     pub fn function(&self) -> Option<&str> {
         match self {
-            Self::Empty | Self::EmptyMap(_) => None,
+            Self::Empty | Self::EmptyMap(_) | Self::TooLarge { .. } => None,
             Self::UnknownMap { function, .. }
             | Self::ReadBeforeMade { function, .. }
             | Self::MadeTwice { function, .. }
@@ -262,6 +273,10 @@ impl TrainingNet {
         }
         if let Some(empty) = net.maps.iter().find(|map| map.bytes == Bytes::ZERO) {
             return Err(NetError::EmptyMap(empty.name.clone()));
+        }
+        let bytes = net.maps.iter().map(|map| u128::from(map.bytes.get())).sum();
+        if bytes > u128::from(EXACT) {
+            return Err(NetError::TooLarge { bytes, batch });
         }
         net.find_producers()?;
         for index in 0..net.functions.len() {

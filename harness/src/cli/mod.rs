@@ -142,6 +142,10 @@ pub(crate) enum Verb {
     /// Play contenders on a device for a parent process
     #[command(hide = true)]
     RunDeviceReplay,
+    /// Answer a question to results for a parent process
+    #[cfg(feature = "reports")]
+    #[command(hide = true)]
+    RunQuery,
     /// Become an external planner's program
     #[command(hide = true)]
     ExecExternal(ExecArgs),
@@ -161,14 +165,13 @@ impl Verb {
 
     /// Whether it serves a parent process, which ends it.
     pub(crate) const fn serves(&self) -> bool {
-        matches!(
-            self,
-            Self::RunCells
-                | Self::RunSchedule
-                | Self::RunReplay
-                | Self::RunDeviceReplay
-                | Self::ExecExternal(_)
-        )
+        match self {
+            Self::RunCells | Self::RunSchedule | Self::RunReplay => true,
+            Self::RunDeviceReplay | Self::ExecExternal(_) => true,
+            #[cfg(feature = "reports")]
+            Self::RunQuery => true,
+            _ => false,
+        }
     }
 
     /// Whether it ends by itself when it is interrupted, and prints what it has so far.
@@ -176,6 +179,8 @@ impl Verb {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
             Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Run(_) | Self::Explain(_) => true,
+            #[cfg(feature = "reports")]
+            Self::Query(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }

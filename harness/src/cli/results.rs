@@ -158,6 +158,9 @@ pub(crate) struct QueryArgs {
     /// Write comma-separated values with all digits
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+    /// Memory of the query; one that needs more has no answer (exit code 3)
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "2GiB")]
+    pub(crate) memory_limit: u64,
 }
 
 #[cfg(feature = "reports")]

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+
+use planlab_files::open_regular;
 
 use crate::cli::ExecArgs;
 use crate::process::die_with_parent;
@@ -27,15 +29,24 @@ pub(crate) fn command(words: &[OsString], stamp: &Path) -> std::io::Result<Comma
 
 /// When the program began, on the clock of [`monotonic`]; `None` if it did not begin.
 pub(crate) fn began(stamp: &Path) -> Option<Duration> {
-    fs::read_to_string(stamp).ok()?.parse().ok().map(Duration::from_nanos)
+    read_stamp(stamp)?.parse().ok().map(Duration::from_nanos)
 }
 
+/// The text of a stamp file. The program may have replaced it by anything.
+fn read_stamp(stamp: &Path) -> Option<String> {
+    let mut text = String::new();
+    open_regular(stamp).ok()?.take(LONGEST_STAMP).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The most bytes of a stamp file.
+const LONGEST_STAMP: u64 = 4096;
 /// The first word of a stamp file if the program could not be started.
 const REFUSED: &str = "refused: ";
 
 /// Why the program could not be started; `None` if it began.
 pub(crate) fn refused(stamp: &Path) -> Option<String> {
-    fs::read_to_string(stamp).ok()?.strip_prefix(REFUSED).map(str::to_owned)
+    read_stamp(stamp)?.strip_prefix(REFUSED).map(str::to_owned)
 }
 
 /// Becomes the program; returns only if that fails.

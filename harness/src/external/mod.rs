@@ -19,7 +19,9 @@ use std::thread;
 pub(crate) use entry::Entry;
 pub(crate) use planner::{External, Fate, Report, descriptor};
 
+use crate::process::adopt_orphans;
 use crate::shell::exit::Failure;
+use crate::shell::output::note;
 
 /// The prefix of every external planner's key.
 pub(crate) const PREFIX: &str = "external/";
@@ -49,9 +51,19 @@ pub(crate) fn load(named: Option<&Path>) -> Result<(), Failure> {
         Some(path) => Registry::read(&path)?,
         None => Registry::default(),
     };
+    if !registry.entries.is_empty() {
+        hold_orphans();
+    }
     // Read once for each process: a second call keeps the first result.
     let _ = REGISTRY.set(registry);
     Ok(())
+}
+
+/// Programs of others may start processes that outlive them.
+fn hold_orphans() {
+    if let Err(error) = adopt_orphans() {
+        note(&format!("what external planners leave running cannot be ended: {error}"));
+    }
 }
 
 impl Registry {
@@ -97,9 +109,10 @@ pub(crate) fn ask_versions(is_wanted: impl Fn(&str) -> bool) {
     });
 }
 
-/// The planner of that key.
-pub(crate) fn find(key: &str) -> Option<External> {
-    entries().iter().find(|entry| entry.key == key).map(External::new)
+/// The planner of that key. Its files go to a folder in `room`, which the caller removes if this process dies.
+pub(crate) fn find(key: &str, room: Option<&Path>) -> Option<External> {
+    let entry = entries().iter().find(|entry| entry.key == key)?;
+    Some(External::new(entry, room.map(Path::to_owned)))
 }
 
 /// Why a planner in the file cannot run.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,7 @@ use planlab_dsa::{
     Budget, Bytes, Descriptor, Evidence, Guarantee, Halt, Instance, Labels, Plan, PlanError, Planner, Run,
     Stop, execute,
 };
+use planlab_files::{TemporaryFolder, open_regular};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::PlanFile;
 
@@ -49,12 +51,19 @@ pub(crate) struct Report {
 /// An external planner.
 pub(crate) struct External {
     entry: &'static Entry,
+    /// Where its folder for a run lies.
+    room: Option<PathBuf>,
     report: Mutex<Option<Report>>,
 }
 
 impl External {
-    pub(crate) fn new(entry: &'static Entry) -> Self {
-        Self { entry, report: Mutex::new(None) }
+    pub(crate) fn new(entry: &'static Entry, room: Option<PathBuf>) -> Self {
+        Self { entry, room, report: Mutex::new(None) }
+    }
+
+    /// A folder for the files of a run.
+    fn folder(&self) -> io::Result<TemporaryFolder> {
+        self.room.as_deref().map_or_else(scratch_in_memory, TemporaryFolder::scratch_in)
     }
 
     /// Takes the measurements of the last run.
@@ -70,8 +79,7 @@ impl Planner for External {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let trace = told(self.entry, run.instance())?;
-        let folder =
-            scratch_in_memory().map_err(|error| failed(format!("no folder for the program: {error}")))?;
+        let folder = self.folder().map_err(|error| failed(format!("no folder for the program: {error}")))?;
         let files = Files::new(folder.path());
         let text = self.entry.write(&trace).map_err(failed)?;
         fs::write(&files.instance, text)
@@ -309,7 +317,13 @@ impl Watch<'_> {
 
     /// The plan in the output; `None` if the output is missing or empty.
     fn read(&self) -> Result<Option<Plan>, String> {
-        let Ok(file) = fs::File::open(self.output) else { return Ok(None) };
+        let file = match open_regular(self.output) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(format!("its plan: {error}"));
+            }
+            Err(_) => return Ok(None),
+        };
         if file.metadata().is_ok_and(|there| there.len() == 0) {
             return Ok(None);
         }

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{Halt, Run, Stop};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::launch;
-use crate::process::{peak_rss_of, signal, tail};
+use crate::process::{Tail, end_orphans, forget, has_children, peak_rss_of, signal, spawn, tail};
 use crate::shell::clock::monotonic;
 
 /// The first interval between checks of limits, memory and new plans; later ones are longer.
@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const TAIL: usize = 64 << 10;
 /// How long a program has between TERM and KILL when a run is cancelled.
 const GRACE: Duration = Duration::from_millis(300);
+/// How long a killed program has to disappear. One that waits for a disk or a dead server takes longer.
+const DYING: Duration = Duration::from_secs(2);
 /// The amount of work after which a run checks its clock.
 const WORK_OF_A_LOOK: u64 = 256;
 
@@ -57,7 +59,7 @@ pub(crate) fn follow(
     let before = Instant::now();
     let past = run.remaining().map(|left| before + left + left / 25 + LOOK);
     let mut command = launch::command(words, stamp)?;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (stdout, stderr) = (tail(child.stdout.take(), TAIL), tail(child.stderr.take(), TAIL));
     let pid = child.id();
     let ends = wait(child);
@@ -78,46 +80,47 @@ pub(crate) fn follow(
         if let Err(reason) = told
             && !patient
         {
-            kill(pid, &reason, &ends);
+            kill(pid, reason == Halt::Stop(Stop::Cancelled), &ends);
             halt = Some(reason);
             break None;
         }
     };
-    // Processes that the program started end with it.
-    signal(pid, Signal::KILL);
     let (status, end) = ended.unwrap_or_else(|| (None, monotonic()));
     let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
+    // Processes that the program started end with it.
+    signal(pid, Signal::KILL);
+    end_orphans();
     Ok(Ended {
         status,
         refused: launch::refused(stamp),
         halt,
         wall,
         peak_rss_bytes: peak,
-        stdout: stdout.join().unwrap_or_default(),
-        stderr: stderr.join().unwrap_or_default(),
+        stdout: stdout.finish(),
+        stderr: stderr.finish(),
     })
 }
 
 /// The end of what a program prints to stdout, then to stderr; empty if it cannot be started. If it does not end in
 /// time, it is killed with all that it started, and the result is `None`.
 pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<String> {
-    let until = Instant::now() + patience;
     let Ok(mut command) = launch::command(words, Path::new("/dev/null")) else { return Some(String::new()) };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let Ok(mut child) = command.spawn() else { return Some(String::new()) };
+    let Ok(mut child) = spawn(&mut command) else { return Some(String::new()) };
     let streams = [tail(child.stdout.take(), TAIL), tail(child.stderr.take(), TAIL)];
     let pid = child.id();
-    let ended = wait(child).recv_timeout(patience);
-    signal(pid, Signal::KILL);
-    ended.ok()?;
-    // A process that left the group may still hold the streams.
-    while !streams.iter().all(JoinHandle::is_finished) {
-        if Instant::now() >= until {
-            return None;
-        }
-        thread::sleep(FIRST_LOOK);
+    let ends = wait(child);
+    let ended = ends.recv_timeout(patience);
+    match ended {
+        Ok(_) => signal(pid, Signal::KILL),
+        Err(_) => kill(pid, false, &ends),
     }
-    let [stdout, stderr] = streams.map(|stream| stream.join().unwrap_or_default());
+    // What one program leaves may serve another that still runs; the last one ends all.
+    if !has_children() {
+        end_orphans();
+    }
+    ended.ok()?;
+    let [stdout, stderr] = streams.map(Tail::finish);
     Some(format!("{stdout}\n{stderr}").trim().to_owned())
 }
 
@@ -128,17 +131,26 @@ fn wait(mut child: Child) -> Receiver<End> {
     let (sender, ends) = mpsc::channel();
     thread::spawn(move || {
         let status = child.wait().ok();
-        // If the program was killed, the receiver is gone.
-        let _ = sender.send((status, monotonic()));
+        let end = monotonic();
+        forget(child.id());
+        // If nobody waited for its end, the receiver is gone.
+        let _ = sender.send((status, end));
     });
     ends
 }
 
-/// Kills the program. If the run was cancelled, it first has a moment to write its result.
-fn kill(pid: u32, reason: &Halt, ends: &Receiver<End>) {
-    if *reason == Halt::Stop(Stop::Cancelled) {
+/// Kills the program and its group, and waits until it is gone. A `gentle` end leaves it a moment to write its result.
+fn kill(pid: u32, gentle: bool, ends: &Receiver<End>) {
+    if gentle {
         signal(pid, Signal::TERM);
-        let _ = ends.recv_timeout(GRACE);
+        if ends.recv_timeout(GRACE).is_ok() {
+            return;
+        }
+    }
+    // A program may have left its group.
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
     }
     signal(pid, Signal::KILL);
+    let _ = ends.recv_timeout(DYING);
 }

@@ -62,7 +62,7 @@ pub(crate) fn perform(
     cancel: &CancelToken,
     begin: &mut dyn FnMut() -> io::Result<()>,
 ) -> Result<Answer, Failure> {
-    let external = external::find(&asked.planner);
+    let external = external::find(&asked.planner, mailbox.parent());
     let ours = if external.is_none() { Some(planners::find(&asked.planner)?) } else { None };
     let planner: &dyn Planner = match (&external, &ours) {
         (Some(external), _) => external,

@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use planlab_dsa::{Bound, BufferId, Event, InPlace, Offset, Plan};
+use planlab_files::open_regular;
 
 const BOUND_SLOT: u64 = 512;
 const HEADER: usize = 48;
@@ -68,7 +69,7 @@ impl Mailbox {
 
 /// Reads the plan and bound that were stored last.
 pub(crate) fn read(path: &Path, buffers: usize, permissions: usize) -> (Option<Plan>, Option<Bound>) {
-    let Ok(file) = File::open(path) else { return (None, None) };
+    let Ok(file) = open_regular(path) else { return (None, None) };
     let size = plan_slot(buffers, permissions);
     let plan = latest(&file, [2 * BOUND_SLOT, 2 * BOUND_SLOT + size], size).and_then(|bytes| decode(&bytes));
     let bound = latest(&file, [0, BOUND_SLOT], BOUND_SLOT);

@@ -16,7 +16,7 @@ pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
         let planner = super::slowdown::plant(planner);
         return Ok(planner);
     }
-    if let Some(planner) = external::find(key) {
+    if let Some(planner) = external::find(key, None) {
         return Ok(Box::new(planner));
     }
     if let Some(reason) = external::absent(key) {

@@ -95,7 +95,8 @@ impl Runner {
         let memory = cells.first().and_then(|cell| cell.memory);
         let watch = Watch { memory, mechanism: self.mechanism, cancel: self.cancel.clone() };
         let ends = supervisor::run(&request, subject.instance, &watch)?;
-        std::fs::remove_dir_all(&folder)?;
+        // A program may have moved it, or filled it with what cannot be removed: the folder around it goes at the end.
+        let _ = std::fs::remove_dir_all(&folder);
         let judged = ends.into_iter().zip(cells).map(|(end, cell)| judge(end, subject.instance, cell.target));
         Ok(judged.collect())
     }

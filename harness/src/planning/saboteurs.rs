@@ -75,9 +75,15 @@ impl Planner for Saboteur {
     }
 }
 
+/// The file that the saboteur writes for a test once it has offered its plan.
+const HANGS: &str = "PLANLAB_SABOTEUR_HANGS";
+
 /// Offers a plan, so that a kill could lose it, and never checks the clock again.
 fn hang(run: &mut Run<'_>) -> Result<(), Halt> {
     run.offer(stacked(run))?;
+    if let Some(file) = std::env::var_os(HANGS) {
+        std::fs::write(file, "").expect("the test's folder");
+    }
     loop {
         thread::sleep(Duration::from_secs(1));
     }

@@ -99,9 +99,13 @@ fn attempt(
     let tail = end_of(&mut child);
     let lines = listen(&mut child);
     let mut session = Session::new(request, instance, watch);
-    let verdict = session.follow(&child, &lines);
+    let verdict = session.follow(&mut child, &lines);
     let status = reap(&mut child)?;
-    let stderr = tail.join().unwrap_or_default();
+    // Those of a child that its program has killed; otherwise the child ends them.
+    if request.cells.iter().any(|cell| cell.planner.starts_with(external::PREFIX)) {
+        process::end_orphans();
+    }
+    let stderr = tail.finish();
     let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
     let death = verdict.unwrap_or_else(|| cause(status, ran_out, &stderr));
     let mut ends = session.ends(death);
@@ -122,7 +126,7 @@ fn clear(mailboxes: &Path, cells: usize) -> io::Result<()> {
 }
 
 fn spawn() -> io::Result<Child> {
-    process::command("run-cells")?.env(PLANNERS, external::file()).spawn()
+    process::spawn(process::command("run-cells")?.env(PLANNERS, external::file()))
 }
 
 /// A watched child.
@@ -151,7 +155,7 @@ impl<'a> Session<'a> {
     }
 
     /// Follows the child until it is done or killed. With `None` the exit status gives the reason.
-    fn follow(&mut self, child: &Child, lines: &Lines) -> Option<Death> {
+    fn follow(&mut self, child: &mut Child, lines: &Lines) -> Option<Death> {
         loop {
             if self.watch.cancel.is_cancelled() {
                 self.part(child, lines);
@@ -171,6 +175,10 @@ impl<'a> Session<'a> {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
+                // Another process may hold the stdout of a child that has ended.
+                Err(RecvTimeoutError::Timeout) if child.try_wait().is_ok_and(|status| status.is_some()) => {
+                    return lines.try_iter().find_map(|line| self.hear(&line).err());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// What enforces memory limits on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mechanism {
@@ -44,8 +46,9 @@ impl Mechanism {
     }
 }
 
-/// Removes groups of killed runs: folders `planlab-<pid>-...` whose process has ended. A cgroup file system has no
-/// locks, so the name contains the process. The kernel never removes a group in use.
+/// Removes groups of killed runs, with the processes that still run in them: folders `planlab-<pid>-...` whose process
+/// has ended. A cgroup file system has no locks, so the name contains the process. A process of another container has
+/// other numbers: its group stays, since the kernel never removes one in use.
 fn sweep(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     for entry in entries.filter_map(Result::ok) {
@@ -54,8 +57,20 @@ fn sweep(root: &Path) {
             .to_str()
             .and_then(|name| name.strip_prefix("planlab-")?.split('-').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            kill_members(&entry.path());
             let _ = fs::remove_dir(entry.path());
         }
+    }
+}
+
+/// Kills the processes of a group that belong to this container.
+fn kill_members(group: &Path) {
+    let container = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+    let own = container("self");
+    let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let members = text.lines().filter(|member| own.is_some() && container(member) == own);
+    for pid in members.filter_map(|member| Pid::from_raw(member.parse().ok()?)) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 
@@ -124,6 +139,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         // A group with a dying process stays busy for a moment.
         for _ in 0..50 {
+            kill_members(&self.folder);
             if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
                 return;
             }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
-use super::tail;
+use super::orphans::forget;
+use super::{Tail, tail};
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
 
@@ -81,7 +82,7 @@ pub(crate) fn listen(child: &mut Child) -> Lines {
 }
 
 /// The end of the child's stderr.
-pub(crate) fn end_of(child: &mut Child) -> thread::JoinHandle<String> {
+pub(crate) fn end_of(child: &mut Child) -> Tail {
     tail(child.stderr.take(), TAIL)
 }
 
@@ -102,13 +103,16 @@ pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     let patience = Instant::now() + GRACE;
     while Instant::now() < patience {
         if let Some(status) = child.try_wait()? {
+            forget(child.id());
             signal(child.id(), Signal::KILL);
             return Ok(status);
         }
         thread::sleep(Duration::from_millis(1));
     }
     signal(child.id(), Signal::KILL);
-    child.wait()
+    let status = child.wait();
+    forget(child.id());
+    status
 }
 
 /// Why a child ended without an answer.

@@ -2,32 +2,87 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long a stream may stay open after its writer has ended. A foreign process may hold it for ever.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The end of a stream that is being read.
+pub(crate) struct Tail {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    closed: Receiver<()>,
+}
 
 /// Reads a stream to its end in a thread, and keeps its last `most` bytes; an empty text if there is no stream.
-pub(crate) fn tail(stream: Option<impl Read + Send + 'static>, most: usize) -> JoinHandle<String> {
+pub(crate) fn tail(stream: Option<impl Read + Send + 'static>, most: usize) -> Tail {
+    let kept: Arc<Mutex<VecDeque<u8>>> = Arc::default();
+    let (close, closed) = mpsc::channel();
+    let tail = Tail { kept: Arc::clone(&kept), closed };
     thread::spawn(move || {
-        let mut tail = VecDeque::new();
         let mut chunk = [0; 4096];
-        let Some(mut stream) = stream else { return String::new() };
+        let Some(mut stream) = stream else { return };
         while let Ok(count @ 1..) = stream.read(&mut chunk) {
-            tail.extend(&chunk[..count]);
-            tail.drain(..tail.len().saturating_sub(most));
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(&chunk[..count]);
+            let excess = kept.len().saturating_sub(most);
+            kept.drain(..excess);
         }
-        String::from_utf8_lossy(tail.make_contiguous()).trim().to_owned()
-    })
+        // The receiver learns by this that the stream is closed.
+        drop(close);
+    });
+    tail
+}
+
+impl Tail {
+    /// The text, once the writer has ended. If another process holds the stream, what was written until now.
+    pub(crate) fn finish(self) -> String {
+        let _ = self.closed.recv_timeout(PATIENCE);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
     fn the_end_is_kept() {
         let words: Vec<u8> = (0..3000_u32).flat_map(|n| format!("{n} ").into_bytes()).collect();
-        let of = |most| tail(Some(std::io::Cursor::new(words.clone())), most).join().expect("it reads");
+        let of = |most| tail(Some(std::io::Cursor::new(words.clone())), most).finish();
         assert_eq!(of(10), "2998 2999");
         assert!(of(1 << 20).starts_with("0 1 2 "));
-        assert_eq!(tail(None::<std::io::Empty>, 10).join().expect("it reads"), "");
+        assert_eq!(tail(None::<std::io::Empty>, 10).finish(), "");
+    }
+
+    #[test]
+    fn stream_that_stays_open_is_left() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let (sender, seen) = mpsc::channel();
+        let watched = Watched { reader, sender };
+        let tail = tail(Some(watched), 10);
+        writer.write_all(b"words").expect("it is read");
+        // At its second call, the reader has kept the first text.
+        seen.iter().nth(1).expect("it reads on");
+        assert_eq!(tail.finish(), "words");
+        drop(writer);
+    }
+
+    /// A stream that says when it is read.
+    struct Watched {
+        reader: std::io::PipeReader,
+        sender: mpsc::Sender<()>,
+    }
+
+    impl Read for Watched {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let _ = self.sender.send(());
+            self.reader.read(buffer)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Runs a child that receives one request and answers until it ends.
 
 use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use super::limits::Cgroup;
+use super::orphans::spawn;
 use super::parent::{Death, cause, end_of, reap, send, signal};
 
 /// How often the parent checks whether it was interrupted.
@@ -19,17 +20,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const CLOSING: Duration = Duration::from_secs(10);
 
 /// A child's answer, and how it ended.
-pub(crate) struct Talk {
+pub(crate) struct Talk<A = Vec<u8>> {
     /// What it wrote to stdout.
-    pub(crate) answer: Vec<u8>,
+    pub(crate) answer: A,
     /// Why the parent killed it, if it did.
     pub(crate) killed: Option<Death>,
-    status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// The end of what it wrote to stderr.
     pub(crate) stderr: String,
 }
 
-impl Talk {
+impl<A> Talk<A> {
     /// How a child ended whose answer is missing or incomplete.
     pub(crate) fn death(&self) -> Death {
         self.killed.clone().unwrap_or_else(|| cause(self.status, false, &self.stderr))
@@ -52,34 +53,52 @@ pub(crate) fn talk(
 
 /// As [`talk`], with the memory of the child limited by a group.
 pub(crate) fn talk_in(
-    mut command: Command,
+    command: Command,
     request: &impl Serialize,
     limit: Duration,
     cancel: &CancelToken,
     group: Option<&Cgroup>,
 ) -> io::Result<Talk> {
-    let mut child = command.spawn()?;
+    let read = |mut stdout: ChildStdout| {
+        let mut answer = Vec::new();
+        // Unreadable output counts as not written.
+        let _ = stdout.read_to_end(&mut answer);
+        answer
+    };
+    talk_through(command, request, limit, cancel, group, read)
+}
+
+/// As [`talk_in`]; `read` receives the child's stdout, in a thread, and makes the answer of it.
+pub(crate) fn talk_through<A: Default + Send + 'static>(
+    mut command: Command,
+    request: &impl Serialize,
+    limit: Duration,
+    cancel: &CancelToken,
+    group: Option<&Cgroup>,
+    read: impl FnOnce(ChildStdout) -> A + Send + 'static,
+) -> io::Result<Talk<A>> {
+    let mut child = spawn(&mut command)?;
     if let Some(group) = group {
         group.add(child.id())?;
     }
     send(&mut child, request);
     let tail = end_of(&mut child);
-    let (answer, killed) = follow(&mut child, limit, cancel);
+    let (answer, killed) = follow(&mut child, limit, cancel, read);
     let status = reap(&mut child)?;
-    Ok(Talk { answer, killed, status, stderr: tail.join().unwrap_or_default() })
+    Ok(Talk { answer, killed, status, stderr: tail.finish() })
 }
 
-/// Returns what the child wrote until it closed its stdout, and the reason if it had to be killed.
-fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> (Vec<u8>, Option<Death>) {
+/// Returns the answer once the child has closed its stdout, and the reason if it had to be killed.
+fn follow<A: Default + Send + 'static>(
+    child: &mut Child,
+    limit: Duration,
+    cancel: &CancelToken,
+    read: impl FnOnce(ChildStdout) -> A + Send + 'static,
+) -> (A, Option<Death>) {
     let (sender, news) = mpsc::channel();
     let stdout = child.stdout.take();
     thread::spawn(move || {
-        let mut answer = Vec::new();
-        if let Some(mut stdout) = stdout {
-            // Unreadable output counts as not written.
-            let _ = stdout.read_to_end(&mut answer);
-        }
-        let _ = sender.send(answer);
+        let _ = sender.send(stdout.map(read).unwrap_or_default());
     });
     let deadline = Instant::now() + limit;
     loop {

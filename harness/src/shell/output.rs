@@ -70,6 +70,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Copies what a child of this program prints to stdout.
+#[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for `query`"))]
+pub(crate) fn copy(from: &mut impl io::Read) -> io::Result<()> {
+    told(io::copy(from, &mut io::stdout().lock()).map(drop))
+}
+
 /// An error that says that it is of stdout.
 fn told(written: io::Result<()>) -> io::Result<()> {
     written.map_err(|error| io::Error::new(error.kind(), format!("<stdout>: cannot be written: {error}")))

@@ -22,8 +22,9 @@ pub(crate) fn cancel_token() -> CancelToken {
     CancelToken::from(Arc::clone(&FLAG))
 }
 
-/// Starts to listen. `ends_by_itself`: whether the verb checks [`cancel_token`].
-pub(crate) fn listen(ends_by_itself: bool) -> Result<(), Failure> {
+/// Starts to listen. `ends_by_itself`: whether the verb checks [`cancel_token`]. `last` is called before the process ends
+/// at once.
+pub(crate) fn listen(ends_by_itself: bool, last: fn()) -> Result<(), Failure> {
     let mut wanted = vec![SIGINT, SIGTERM];
     if !is_hup_ignored() {
         wanted.push(SIGHUP);
@@ -34,6 +35,7 @@ pub(crate) fn listen(ends_by_itself: bool) -> Result<(), Failure> {
             let is_first = !FLAG.swap(true, Ordering::SeqCst);
             if !(is_first && ends_by_itself) {
                 planlab_files::abandon();
+                last();
                 exit(Exit::Interrupted.code().into());
             }
         }

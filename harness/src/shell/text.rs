@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 use planlab_results::table::Table;
 
 /// The form of tables on stdout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub(crate) enum TableForm {
     Csv,
     Markdown,

@@ -110,6 +110,7 @@ fn heavy_dependencies_stay_at_home() {
     for (heavy, homes) in HOMES {
         let users: Vec<&String> =
             found.iter().filter(|(_, uses)| uses.contains(heavy)).map(|(name, _)| name).collect();
+        assert!(!users.is_empty(), "nothing uses {heavy}");
         assert!(users.iter().all(|user| homes.contains(&user.as_str())), "{heavy} is used by {users:?}");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::common::{json, json_lines, planlab, run, write};
+use crate::common::{PATIENCE, has_ended, json, json_lines, planlab, run, wait_for, write};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -28,7 +28,7 @@ fn folder() -> TempDir {
     for (key, script, more) in [
         (
             "stack",
-            format!("{STACK}\necho 'took 1.25 s, bound: 176'\n"),
+            format!("{STACK}\nsleep 0.2\necho 'took 1.25 s, bound: 176'\n"),
             "time_after = \"took\"\nbound_after = \"bound:\"",
         ),
         (
@@ -69,13 +69,15 @@ fn plan(folder: &Path, key: &str, more: &[&str], code: i32) -> Value {
 fn a_plan_is_verified_and_times_are_the_process_s() {
     let folder = folder();
     for more in [&[][..], &["--in-process"]] {
+        let before = Instant::now();
         let row = plan(folder.path(), "stack", more, 0);
+        let all = before.elapsed().as_secs_f64();
         assert_eq!((row["height"].as_u64(), row["load"].as_u64()), (Some(176), Some(112)), "{row}");
         // Its bound equals its height but proves nothing.
         assert_eq!((row["status"].as_str(), row["bound"].as_u64()), (Some("feasible"), Some(112)), "{row}");
         assert_eq!(row["reported_seconds"].as_f64(), Some(1.25));
         let seconds = row["seconds"].as_f64().expect("a time");
-        assert!(seconds > 0.0005 && seconds < 1.0, "{seconds}");
+        assert!((0.2..all).contains(&seconds), "{seconds} of {all}");
     }
     run(folder.path(), &["plan", "trace.csv", "--planner", "external/stack", "-o", "plan.csv"], 0);
     run(folder.path(), &["verify", "trace.csv", "plan.csv"], 0);
@@ -159,27 +161,12 @@ fn a_missing_program_has_no_missing_interpreter() {
 #[test]
 fn a_hanging_program_ends_with_the_limit_and_so_does_what_it_started() {
     let folder = folder();
-    let before = Instant::now();
     let row = plan(folder.path(), "hang", &["--time-limit", "500ms"], 3);
     assert_eq!(row["detail"], "timeout", "{row}");
     let row = plan(folder.path(), "hang-with-plan", &["--time-limit", "500ms"], 0);
     assert_eq!((row["height"].as_u64(), row["status"].as_str()), (Some(176), Some("feasible")), "{row}");
-    assert!(before.elapsed() < Duration::from_secs(20), "{:?}", before.elapsed());
     let sleeper = std::fs::read_to_string(folder.path().join("sleeper")).expect("it began");
     wait_for("the sleeper's end", || has_ended(sleeper.trim()));
-}
-
-fn has_ended(pid: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-    status.map_or(true, |text| text.contains("State:\tZ"))
-}
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < patience, "waited 20 s for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -401,12 +388,12 @@ fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
             ),
         );
     };
-    let said = || {
+    let said = |patience: &str| {
         let words = ["list", "planners", "--planners", "versions.toml", "--json"];
         let output = planlab(folder.path())
             .args(words)
-            .env("PLANLAB_VERSION_PATIENCE", "300")
-            .timeout(std::time::Duration::from_secs(30))
+            .env("PLANLAB_VERSION_PATIENCE", patience)
+            .timeout(PATIENCE)
             .output()
             .expect("it ends");
         let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
@@ -415,16 +402,17 @@ fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
         slow.expect("it is listed")["version"].as_str().expect("a text").to_owned()
     };
     planners("echo 1.2; echo 1.3");
-    assert_eq!(said(), "1.2");
-    planners("sleep 1000 & echo $$ $! > pids; echo 1.2; wait");
-    assert_eq!(said(), "version unknown");
-    let pids = std::fs::read_to_string(folder.path().join("pids")).expect("it was started");
-    let is_alive = |pid: &str| {
-        // A zombie counts as dead.
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        !stat.is_empty() && !stat.contains(") Z ")
-    };
-    wait_for("the end of both", || !pids.split_whitespace().any(is_alive));
+    assert_eq!(said("300000"), "1.2");
+    // A busy machine may end it before it has written: then with more patience.
+    planners("sleep 1000 & echo $$ $! > pids.part; mv pids.part pids; echo 1.2; wait");
+    let pids = folder.path().join("pids");
+    let mut patience = (0..).map(|doubled| (300_u64 << doubled).to_string());
+    wait_for("the version command", || {
+        assert_eq!(said(&patience.next().expect("endless")), "version unknown");
+        pids.exists()
+    });
+    let pids = std::fs::read_to_string(pids).expect("it was started");
+    wait_for("the end of both", || pids.split_whitespace().all(has_ended));
 }
 
 #[test]
@@ -453,7 +441,7 @@ fn versions_are_asked_all_at_once_and_an_unknown_one_is_left_out() {
         let script = format!("touch {own}; until [ -e {other} ]; do sleep 0.02; done; echo {own}");
         format!("version = [\"sh\", \"-c\", \"{script}\"]")
     };
-    let (both, told) = list(&[("a", &waits("one", "two")), ("b", &waits("two", "one"))], "20000");
+    let (both, told) = list(&[("a", &waits("one", "two")), ("b", &waits("two", "one"))], "300000");
     assert_eq!((&both[0]["version"], &both[1]["version"]), (&"one".into(), &"two".into()), "{told}");
     let (hung, told) = list(&[("a", "version = [\"sleep\", \"1000\"]")], "100");
     assert_eq!(hung[0]["version"], "version unknown");

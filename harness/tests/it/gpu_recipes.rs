@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::wait_for;
 use planlab_workloads::Catalog;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::{TempDir, tempdir};
@@ -320,7 +321,7 @@ fn the_smoke_test_stops_at_the_first_step_that_fails() {
         .stderr(Stdio::null())
         .spawn()
         .expect("bash runs");
-    thread::sleep(Duration::from_secs(2));
+    wait_for("a step that hangs", || is_running("86321"));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert!(!is_running("86321"), "a process was left");

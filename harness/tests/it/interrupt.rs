@@ -1,19 +1,24 @@
 //! Ctrl-C: the best plan and bound so far are printed and written, with exit code 130.
 
-use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{run, write};
+use crate::common::{figure, listens, run, wait_for, write};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;
+
+/// The file that `saboteur/hang` writes once it has offered its plan.
+const HANGS: &str = "hangs";
+/// No plan of it is found within any test, and the reference planner is quadratic.
+const LARGE: &str = "synthetic/uniform/n100000/s0";
 
 fn start(folder: &Path, arguments: &[&str]) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin("planlab"))
         .current_dir(folder)
         .env("PLANLAB_SABOTEURS", "1")
+        .env("PLANLAB_SABOTEUR_HANGS", folder.join(HANGS))
         .env_remove("PLANLAB_PLANNERS")
         .args(arguments)
         .stdout(Stdio::piped())
@@ -24,45 +29,31 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
 
 /// Interrupts a process once it has begun to listen, which is the first thing that it does.
 fn interrupt(child: &Child) {
-    let listens = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
-    };
-    let patience = Instant::now() + Duration::from_secs(20);
-    while !listens() {
-        assert!(Instant::now() < patience, "it does not listen");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("the process to listen", || listens(child.id()));
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
     kill_process(pid, Signal::INT).expect("it runs");
 }
 
 /// Waits for the end; returns exit code, stdout and stderr.
 fn end(mut child: Child) -> (Option<i32>, String, String) {
-    let patience = Instant::now() + Duration::from_secs(30);
-    while child.try_wait().expect("it is ours").is_none() {
-        assert!(Instant::now() < patience, "it does not end");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let (mut stdout, mut stderr) = (String::new(), String::new());
-    child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
-    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
-    (child.wait().expect("ended").code(), stdout, stderr)
+    wait_for("the end", || child.try_wait().expect("it is ours").is_some());
+    let output = child.wait_with_output().expect("text");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Interrupts a plan after `wait`, and checks its results.
-fn interrupted_plan(planner: &str, workload: &str, wait: Duration) -> (Value, bool) {
+/// Interrupts a plan once it is `ready`, and checks its results.
+fn interrupted_plan(planner: &str, workload: &str, ready: impl Fn(&Path)) -> (Value, bool) {
     let folder = tempdir().expect("a folder");
-    let all = ["plan", workload, "--planner", planner, "--time-limit", "60s", "--json", "-o", "plan.csv"];
+    let all = ["plan", workload, "--planner", planner, "--time-limit", "1h", "--json", "-o", "plan.csv"];
     let child = start(folder.path(), &all);
-    std::thread::sleep(wait);
+    ready(folder.path());
     interrupt(&child);
     let (code, stdout, stderr) = end(child);
     assert_eq!(code, Some(130), "{planner}: {stdout}{stderr}");
     let row: Value = serde_json::from_str(&stdout).expect("one object");
     assert_eq!(row["detail"], "interrupted", "{row}");
-    assert!(row["bound"].as_u64() >= row["load"].as_u64(), "{row}");
+    assert!(figure(&row, "bound") >= figure(&row, "load"), "{row}");
     let written = folder.path().join("plan.csv").exists();
     assert_eq!(written, !row["height"].is_null(), "{row}");
     if written {
@@ -72,45 +63,46 @@ fn interrupted_plan(planner: &str, workload: &str, wait: Duration) -> (Value, bo
     (row, written)
 }
 
-#[test]
-fn a_planner_that_hangs_leaves_the_plan_that_it_had() {
-    let workload = "synthetic/uniform/n40/s1";
-    let (row, written) = interrupted_plan("saboteur/hang", workload, Duration::from_secs(2));
-    assert!(written, "{row}");
+/// Waits until `saboteur/hang` has offered its plan.
+fn hangs(folder: &Path) {
+    wait_for("the saboteur's plan", || folder.join(HANGS).exists());
 }
 
 #[test]
+fn a_planner_that_hangs_leaves_the_plan_that_it_had() {
+    let (row, written) = interrupted_plan("saboteur/hang", "synthetic/uniform/n40/s1", hangs);
+    assert!(written, "{row}");
+}
+
+/// The planner has no plan until its end, which no moment reaches: it would take minutes.
+#[test]
 fn at_any_moment_there_is_an_answer() {
-    // Quadratic on a hundred thousand buffers: it runs for minutes and has no plan until the end.
     for wait in [0, 50, 400, 2000] {
-        let wait = Duration::from_millis(wait);
-        interrupted_plan("best-fit/reference", "synthetic/uniform/n100000/s0", wait);
+        let ready = |_: &Path| std::thread::sleep(Duration::from_millis(wait));
+        interrupted_plan("best-fit/reference", LARGE, ready);
     }
 }
 
 #[test]
 fn a_comparison_that_is_cut_short_says_so() {
-    let folder = tempdir().expect("a folder");
-    let workload = "synthetic/uniform/n100000/s0";
-    for wait in [0, 1500] {
-        let planners = ["--planner", "bump", "--planner", "best-fit/reference", "--planner", "saboteur/hang"];
-        let child =
-            start(folder.path(), &[&["compare", workload, "--time-limit", "60s"][..], &planners].concat());
-        std::thread::sleep(Duration::from_millis(wait));
+    let compare = |planners: [&str; 3], moment: Option<u64>| {
+        let folder = tempdir().expect("a folder");
+        let mut all = vec!["compare", LARGE, "--time-limit", "1h"];
+        planners.iter().for_each(|planner| all.extend(["--planner", planner]));
+        let child = start(folder.path(), &all);
+        match moment {
+            Some(moment) => std::thread::sleep(Duration::from_millis(moment)),
+            None => hangs(folder.path()),
+        }
         interrupt(&child);
         let (code, stdout, stderr) = end(child);
-        assert_eq!(code, Some(130), "{stdout}{stderr}");
+        assert_eq!(code, Some(130), "after {moment:?} ms: {stdout}{stderr}");
+    };
+    // At some moments, some between two planners; the last planner never ends.
+    for moment in (0..2000).step_by(250) {
+        compare(["first-fit/*", "best-fit*", "saboteur/hang"], Some(moment));
     }
-    // At many moments, some between two planners; the last planner never ends.
-    for wait in (300..2000).step_by(250) {
-        let planners = ["--planner", "first-fit/*", "--planner", "best-fit*", "--planner", "saboteur/hang"];
-        let child =
-            start(folder.path(), &[&["compare", workload, "--time-limit", "60s"][..], &planners].concat());
-        std::thread::sleep(Duration::from_millis(wait));
-        interrupt(&child);
-        let (code, stdout, stderr) = end(child);
-        assert_eq!(code, Some(130), "after {wait} ms: {stdout}{stderr}");
-    }
+    compare(["bump", "first-fit/size", "saboteur/hang"], None);
 }
 
 #[test]
@@ -131,17 +123,13 @@ fn an_external_planner_that_writes_as_it_goes_leaves_its_best() {
             "--planner",
             "external/peer",
             "--time-limit",
-            "60s",
+            "1h",
             "--json",
             "-o",
             "plan.csv",
         ];
         let child = start(folder.path(), &[&all[..], more].concat());
-        let patience = Instant::now() + Duration::from_secs(20);
-        while !folder.path().join("begun").exists() {
-            assert!(Instant::now() < patience, "the program does not begin");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the program", || folder.path().join("begun").exists());
         interrupt(&child);
         let (code, stdout, stderr) = end(child);
         assert_eq!(code, Some(130), "{stdout}{stderr}");
@@ -155,8 +143,8 @@ fn an_external_planner_that_writes_as_it_goes_leaves_its_best() {
 fn a_bench_tells_what_the_cell_that_was_cut_short_had() {
     let folder = tempdir().expect("a folder");
     let cells = ["bench", "--workload", "synthetic/uniform/n40/s1", "--planner", "saboteur/hang"];
-    let child = start(folder.path(), &[&cells[..], &["--time-limit", "60s", "--out", "store"]].concat());
-    std::thread::sleep(Duration::from_secs(2));
+    let child = start(folder.path(), &[&cells[..], &["--time-limit", "1h", "--out", "store"]].concat());
+    hangs(folder.path());
     interrupt(&child);
     let (code, _, stderr) = end(child);
     assert_eq!(code, Some(130), "{stderr}");

@@ -21,6 +21,7 @@ mod gpu_recipes;
 mod graphs;
 mod hints;
 mod hostile;
+mod hostile_planners;
 mod in_place;
 mod input;
 mod interrupt;

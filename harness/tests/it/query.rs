@@ -1,10 +1,12 @@
 //! `query` on results, as a user calls it.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{json, run};
+use crate::common::{children, json, listens, run, wait_for};
 
 /// A folder with results of two planners on one workload.
 fn results() -> TempDir {
@@ -60,4 +62,59 @@ fn the_columns_are_listed() {
     for word in ["rows", "replays", "instances", "fragmentation", "reserved_peak", "best_height", "bytes"] {
         assert!(text.contains(word), "{word}");
     }
+}
+
+/// A question whose answer has 2^24 rows of many columns: 12 GiB.
+fn explosion() -> String {
+    let joins: String = (0..23).map(|number| format!(" CROSS JOIN rows r{number}")).collect();
+    format!("SELECT * FROM rows{joins}")
+}
+
+#[test]
+fn query_past_its_memory_limit_is_one_error() {
+    let folder = results();
+    let (stdout, stderr) = run(folder.path(), &["query", &explosion(), "--memory-limit", "200MiB"], 3);
+    assert!(stdout.is_empty(), "{stdout}");
+    assert!(stderr.contains("more than 200 MiB") && stderr.contains("--memory-limit"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let value = json(folder.path(), &["query", &explosion(), "--memory-limit", "200MiB"], 3);
+    assert_eq!(value["exit_code"], 3, "{value}");
+}
+
+#[test]
+fn interrupted_query_ends_at_once() {
+    let folder = results();
+    let mut query = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder.path())
+        .args(["query", &explosion()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    wait_for("a child", || children(folder.path(), "run-query").len() == 1);
+    // Stopped, so that it cannot run out of memory before the signal comes.
+    let child = children(folder.path(), "run-query")[0];
+    kill_process(Pid::from_raw(child).expect("a process"), Signal::STOP).expect("it runs");
+    assert!(listens(query.id()));
+    kill_process(Pid::from_child(&query), Signal::INT).expect("it runs");
+    wait_for("the end", || query.try_wait().expect("ours").is_some());
+    assert_eq!(query.wait().expect("ours").code(), Some(130));
+    wait_for("the child's end", || children(folder.path(), "run-query").len() == 0);
+}
+
+#[test]
+fn reader_that_has_seen_enough_ends_a_query() {
+    let folder = results();
+    let joins: String = (0..11).map(|number| format!(" CROSS JOIN rows r{number}")).collect();
+    let mut query = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder.path())
+        .args(["query", "--csv", &format!("SELECT rows.planner, rows.workload FROM rows{joins}")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(query.stdout.take());
+    let output = query.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }

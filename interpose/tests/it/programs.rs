@@ -18,7 +18,8 @@ fn a_period_is_found_and_planned() {
     assert_eq!((ran.count("departures"), ran.count("wrong_frees")), (0, 0));
     let plan = &ran.reports[0]["plans"][0];
     assert_eq!((plan["requests"].as_u64(), plan["planned"].as_u64()), (Some(81), Some(81)));
-    assert!(plan["height"].as_u64() >= plan["load"].as_u64());
+    let bytes = |field: &str| plan[field].as_u64().expect("a number of bytes");
+    assert!(bytes("height") >= bytes("load"), "{plan}");
 }
 
 #[test]

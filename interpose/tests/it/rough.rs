@@ -15,7 +15,7 @@ fn program() -> &'static Path {
 /// Waits for a process to end; kills one that hangs, and fails the test.
 fn end(mut child: Child, what: &str) -> ExitStatus {
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(60) {
+    while begin.elapsed() < Duration::from_secs(300) {
         if let Some(status) = child.try_wait().expect("a child") {
             return status;
         }
@@ -79,7 +79,7 @@ fn memory_does_not_grow_where_many_threads_end() {
     let program = program();
     let ran = under(program, &["generations"], &[]);
     assert_eq!(ran.stdout, "ok\n");
-    assert!(ran.reports[0]["threads"].as_u64() <= Some(81), "states are used again");
+    assert!(ran.reports[0]["threads"].as_u64().is_some_and(|threads| threads <= 81), "states are used again");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub use leaderboard::{Board, GAP_SHIFT, Leader, Leaders};
 pub use listing::{ListedRow, Listing};
 pub use planners::{Planner, Variant};
 pub use profiles::Profile;
-pub use sql::{Answer, Cell};
+pub use sql::{Answer, Cell, STACK};
 pub use summary::{Failure, Limits};
 
 /// The tables of a store. Opening reads only the keys of the rows; a query reads the rest when it needs it.

@@ -13,7 +13,7 @@ use crate::{StoreError, columns};
 const LONGEST: usize = 10_000;
 
 /// Stack for a query in bytes: polars recurses into each of its parts, and the longest query has thousands.
-const STACK: usize = 1 << 30;
+pub const STACK: usize = 1 << 30;
 
 /// Statements that polars would execute on the tables in memory, without any effect on the store.
 const CHANGES: [&str; 4] = ["create", "delete", "drop", "truncate"];

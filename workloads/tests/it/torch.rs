@@ -155,6 +155,7 @@ fn a_stream_is_a_part() {
         assert_eq!(part.name, name);
         buffers += part.trace.instance.len();
         let framework = part.framework.expect("PyTorch");
+        assert!(!framework.segments.is_empty() && !framework.counts.is_empty(), "stream {stream}");
         assert!(framework.segments.iter().all(|segment| segment.stream == stream));
         assert_eq!(framework.failures.len(), usize::from(stream == 0), "stream 0 ran out of memory");
         assert!(framework.counts.iter().all(|count| count.ours == count.theirs), "{:?}", framework.counts);

@@ -1,6 +1,7 @@
 //! Helpers of the tests that run the binary.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -41,8 +42,8 @@ pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
 }
 
-/// The number of processes in this folder that serve this hidden verb.
-pub(crate) fn children(folder: &Path, verb: &str) -> usize {
+/// The processes in this folder that serve this hidden verb.
+pub(crate) fn children(folder: &Path, verb: &str) -> Vec<i32> {
     let folder = folder.canonicalize().expect("it is there");
     let processes = std::fs::read_dir("/proc").expect("a /proc").filter_map(Result::ok);
     let is_child = |process: &Path| {
@@ -50,16 +51,38 @@ pub(crate) fn children(folder: &Path, verb: &str) -> usize {
         let is_ours = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
         is_ours && command.split(|&byte| byte == 0).any(|word| word == verb.as_bytes())
     };
-    processes.filter(|process| is_child(&process.path())).count()
+    let children = processes.filter(|process| is_child(&process.path()));
+    children.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Waits until the condition holds, at most 20 s.
+/// The longest that a test waits for an event: no machine is so busy, and what hangs is found.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Waits until the condition holds.
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let patience = Instant::now() + PATIENCE;
     while !is_so() {
-        assert!(std::time::Instant::now() < patience, "waited 20 s for {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(Instant::now() < patience, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// A whole number in a JSON object. One that is missing compares below every number, so it must not pass.
+pub(crate) fn figure(object: &Value, field: &str) -> u64 {
+    object[field].as_u64().unwrap_or_else(|| panic!("no `{field}` in {object}"))
+}
+
+/// Whether a process has a handler for Ctrl-C.
+pub(crate) fn listens(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
+}
+
+/// Whether a process has ended; a zombie has.
+pub(crate) fn has_ended(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim()));
+    status.map_or(true, |text| text.contains("State:\tZ"))
 }
 
 /// Writes a file into the folder.

@@ -1,52 +1,43 @@
-//! `query`: runs SQL on results.
+//! The form of an answer: a table, comma-separated values or JSON.
 
-use planlab_results::queries::{Answer, COLUMNS, Cell, Tables};
+use planlab_results::queries::{Answer, COLUMNS, Cell};
+use planlab_results::table::Table;
 use serde_json::{Map, Value, json};
 
-use crate::cli::QueryArgs;
-use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::text::Text;
-use planlab_results::table::Table;
-
-pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
-    if args.columns {
-        return columns(args, output);
-    }
-    let (results, sql) = args.question();
-    let missing = records::tell_missing(&results)?;
-    let answer = Tables::open(&results)?.query(sql)?;
-    if output.json {
-        output.value(&json!({
-            "version": JSON_VERSION,
-            "columns": answer.columns,
-            "rows": answer.rows.iter().map(|row| object(&answer.columns, row)).collect::<Vec<_>>(),
-        }))?;
-    } else {
-        output.text(shown(args, &answer)?)?;
-    }
-    Ok(records::exit(Exit::Complete, missing.is_empty()))
-}
 
 /// Lists the columns of the tables.
-fn columns(args: &QueryArgs, output: Output) -> Verdict {
+pub(super) fn columns(csv: bool, output: Output) -> Verdict {
     let names = ["table", "name", "unit", "meaning"].map(str::to_owned).to_vec();
     let row = |texts: [&str; 4]| texts.map(|text| Cell::Text(text.to_owned())).to_vec();
     let rows = COLUMNS.iter().map(|c| row([c.table, c.name, c.unit, c.meaning])).collect();
     let answer = Answer { columns: names, rows };
     if output.json {
-        let rows: Vec<Value> = answer.rows.iter().map(|row| object(&answer.columns, row)).collect();
-        output.value(&json!({ "version": JSON_VERSION, "columns": rows }))?;
+        output.value(&json!({ "version": JSON_VERSION, "columns": objects(&answer) }))?;
     } else {
-        output.text(shown(args, &answer)?)?;
+        output.text(text_of(&answer, csv)?)?;
     }
     Ok(Exit::Complete)
 }
 
-fn shown(args: &QueryArgs, answer: &Answer) -> Result<Text, Failure> {
-    if args.csv {
+/// Prints an answer.
+pub(super) fn show(answer: &Answer, csv: bool, output: Output) -> Result<(), Failure> {
+    if !output.json {
+        return output.text(text_of(answer, csv)?);
+    }
+    let (columns, rows) = (&answer.columns, objects(answer));
+    output.value(&json!({ "version": JSON_VERSION, "columns": columns, "rows": rows }))
+}
+
+fn objects(answer: &Answer) -> Vec<Value> {
+    answer.rows.iter().map(|row| object(&answer.columns, row)).collect()
+}
+
+fn text_of(answer: &Answer, csv: bool) -> Result<Text, Failure> {
+    if csv {
         return Ok(csv_text(answer)?.into());
     }
     let titles: Vec<&str> = answer.columns.iter().map(String::as_str).collect();

@@ -1,0 +1,122 @@
+//! `query`: runs SQL on results.
+//!
+//! A few words of SQL can ask for more rows than any machine has room for. So a child answers, with limited memory.
+
+mod child;
+mod shown;
+
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::process::ChildStdout;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use planlab_results::queries::STACK;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::QueryArgs;
+use crate::inputs::records;
+use crate::process::limits::{Cgroup, Mechanism};
+use crate::process::{Death, command, talk_through};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{self, Output};
+use crate::shell::quantity::memory;
+use crate::shell::signals::cancel_token;
+
+pub(crate) use child::serve;
+use child::{Refusal, Request};
+
+/// No time limit: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The most bytes of a refusal; a question has at most 10,000.
+const LONGEST_REFUSAL: u64 = 1 << 20;
+/// The address space that the allocator reserves for a thread, most of it without memory.
+const PER_THREAD: u64 = 128 << 20;
+
+pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
+    if args.columns {
+        return shown::columns(args.csv, output);
+    }
+    let (results, sql) = args.question();
+    let missing = records::tell_missing(&results)?;
+    let mechanism = Mechanism::detect();
+    let group = Cgroup::create(mechanism, Some(args.memory_limit))?;
+    let request = Request {
+        parent: std::process::id(),
+        results,
+        sql: sql.to_owned(),
+        csv: args.csv,
+        json: output.json,
+        tables: output.tables,
+        address_space: group.is_none().then(|| address_space(args.memory_limit)),
+    };
+    let talk =
+        talk_through(command("run-query")?, &request, FOREVER, &cancel_token(), group.as_ref(), deliver)?;
+    if talk.killed == Some(Death::Interrupted) {
+        return Ok(Exit::Interrupted);
+    }
+    match talk.answer {
+        Delivery::Refused(refusal) => Err(refusal.into()),
+        Delivery::Printed(Err(error)) => Err(error.into()),
+        Delivery::Printed(Ok(())) if talk.status.success() => {
+            Ok(records::exit(Exit::Complete, missing.is_empty()))
+        }
+        _ => {
+            let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
+            Err(failure(
+                if ran_out { Death::OutOfMemory } else { talk.death() },
+                args.memory_limit,
+                &talk.stderr,
+            ))
+        }
+    }
+}
+
+/// The address space that stands for a memory limit: polars' stack and the allocator reserve more than they use.
+fn address_space(limit: u64) -> u64 {
+    let threads = available_parallelism().map_or(1, |threads| threads.get() as u64);
+    limit.saturating_add(STACK as u64).saturating_add(PER_THREAD.saturating_mul(threads))
+}
+
+/// What came from the child.
+#[derive(Default)]
+enum Delivery {
+    /// It ended before it had an answer.
+    #[default]
+    Nothing,
+    Refused(Refusal),
+    /// The answer was copied to stdout, or could not be.
+    Printed(io::Result<()>),
+}
+
+/// The first line of a child, before the text of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Head {
+    Refused(Refusal),
+    Answer,
+}
+
+/// Copies the answer to stdout as it comes.
+fn deliver(stdout: ChildStdout) -> Delivery {
+    let mut stdout = BufReader::new(stdout);
+    let mut head = Vec::new();
+    let _ = stdout.by_ref().take(LONGEST_REFUSAL).read_until(b'\n', &mut head);
+    match serde_json::from_slice(&head) {
+        Ok(Head::Refused(refusal)) => Delivery::Refused(refusal),
+        Ok(Head::Answer) => Delivery::Printed(output::copy(&mut stdout)),
+        Err(_) => Delivery::Nothing,
+    }
+}
+
+/// Why there is no answer.
+fn failure(death: Death, limit: u64, stderr: &str) -> Failure {
+    let reason = match death {
+        Death::OutOfMemory => format!(
+            "the query needs more than {} of memory: ask for fewer rows, or raise --memory-limit",
+            memory(limit)
+        ),
+        Death::Signal(signal) => format!("the query died by signal {signal}: {stderr}"),
+        _ => format!("the query ended without an answer: {stderr}"),
+    };
+    Failure::new(Exit::Incomplete, reason)
+}
