@@ -60,8 +60,16 @@ pub(crate) fn relaxed_load(instance: &Instance) -> Load {
     if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, HandOver::Skipped) }
 }
 
+pub(crate) fn arena_loads(instance: &Instance) -> Vec<Load> {
+    arena_peaks(instance, HandOver::Counted)
+}
+
 pub(crate) fn relaxed_load_of(instance: &Instance, arena: ArenaId) -> Load {
     sweep(instance, Some(arena), HandOver::Skipped).peak()
+}
+
+pub(crate) fn arena_curve(instance: &Instance, arena: ArenaId) -> LoadCurve {
+    sweep(instance, Some(arena), HandOver::Counted)
 }
 
 pub(crate) fn curve(instance: &Instance) -> LoadCurve {
@@ -69,15 +77,19 @@ pub(crate) fn curve(instance: &Instance) -> LoadCurve {
 }
 
 fn over_arenas(instance: &Instance, hand_over: HandOver) -> Load {
-    let arenas = instance.arenas().len();
-    if arenas == 1 {
-        return sweep(instance, None, hand_over).peak();
-    }
-    let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
-    let peaks: Vec<Load> = ids.map(|arena| sweep(instance, Some(arena), hand_over).peak()).collect();
+    let peaks = arena_peaks(instance, hand_over);
     let sum = peaks.iter().map(|peak| peak.bytes.get()).sum();
     let step = peaks.iter().max_by_key(|peak| (peak.bytes, std::cmp::Reverse(peak.step)));
     Load { bytes: Bytes::new(sum), step: step.map(|peak| peak.step).unwrap_or_default() }
+}
+
+fn arena_peaks(instance: &Instance, hand_over: HandOver) -> Vec<Load> {
+    let arenas = instance.arenas().len();
+    if arenas == 1 {
+        return vec![sweep(instance, None, hand_over).peak()];
+    }
+    let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
+    ids.map(|arena| sweep(instance, Some(arena), hand_over).peak()).collect()
 }
 
 fn sweep(instance: &Instance, arena: Option<ArenaId>, hand_over: HandOver) -> LoadCurve {
