@@ -117,6 +117,6 @@ pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
     .with_columns([when(is_plain()).then(col("bound_plain")).otherwise(col("bound_any")).alias("best_bound")])
 }
 
-fn higher(a: Expr, b: Expr) -> Expr {
+pub(super) fn higher(a: Expr, b: Expr) -> Expr {
     when(a.clone().gt_eq(b.clone())).then(a).otherwise(b)
 }
