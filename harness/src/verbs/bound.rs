@@ -6,6 +6,7 @@ use planlab_dsa::{Bound, Budget, Evidence, Instance, Scope, Stop, alignment_boun
 use planlab_solvers::bounds;
 use serde_json::{Value, json};
 
+use super::arenas::ArenaSizes;
 use super::certificate;
 use crate::cli::BoundArgs;
 use crate::inputs::{self, Source};
@@ -40,8 +41,14 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let rows = rows;
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
-    let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
-    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), text)?;
+    let mut text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
+    let arenas = ArenaSizes::of(&trace.instance);
+    if let Some(table) = arenas.table(None) {
+        text = text + "\n" + table;
+    }
+    let mut object = bound_object(&source.name, &trace.instance, best, &rows, seconds);
+    object["arenas"] = arenas.objects(None);
+    output.put(&object, text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
         Ok(Stop::Deadline) => {
@@ -99,8 +106,12 @@ fn arguments(instance: &Instance) -> Vec<Argument> {
         rows.push(Argument { evidence, scope, value, how, seconds, finished: true, is_news });
     };
     add(Evidence::Load, Scope::NoHandOver, &|| {
-        let load = instance.load_curve().peak();
-        Some((instance.load().bytes.get(), format!("most bytes live at one step (step {})", load.step)))
+        let load = instance.load();
+        let how = match instance.arenas().len() {
+            1 => format!("most bytes live at one step (step {})", load.step),
+            arenas => format!("sum of the loads of {arenas} arenas, each at a step of its own"),
+        };
+        Some((load.bytes.get(), how))
     });
     add(Evidence::Load, Scope::Any, &|| {
         let how = "the same, outputs that may overwrite left out at their first step".to_owned();

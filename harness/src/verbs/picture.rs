@@ -15,6 +15,7 @@ use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
+use super::arenas::ArenaSizes;
 use super::page;
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
 use crate::external;
@@ -61,7 +62,9 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
         }
     };
     let written = target.write(&bytes);
-    let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len() });
+    let heights = first.map(VerifiedPlan::arena_heights);
+    let arenas = ArenaSizes::of(&trace.instance).objects(heights.as_deref());
+    let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len(), "arenas": arenas });
     tell_written(written, &path, value, &format!("{} bytes", bytes.len()), output)
 }
 

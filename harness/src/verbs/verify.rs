@@ -4,6 +4,7 @@ use planlab_dsa::{BufferId, VerifiedPlan, Violation, fragmentation};
 use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
+use super::arenas::ArenaSizes;
 use super::certificate;
 use crate::cli::VerifyArgs;
 use crate::inputs::{self, Source};
@@ -12,6 +13,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::quantity::{memory, percent};
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Verdict {
     let given = [&args.plan, &args.certificate].into_iter().flatten();
@@ -57,17 +59,24 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
         "load": load,
         "fragmentation": fragmentation(plan.height(), load),
         "hand_overs": plan.in_place().len(),
+        "arenas": ArenaSizes::of(plan.instance()).objects(Some(&plan.arena_heights())),
     })
 }
 
-fn valid_text(plan: &VerifiedPlan<'_>) -> String {
+fn valid_text(plan: &VerifiedPlan<'_>) -> Text {
     let load = plan.instance().load().bytes;
     let part = percent(Some(fragmentation(plan.height(), load)));
-    format!(
-        "valid\nheight         {}\nload           {}\nfragmentation  {part}\n",
+    let arenas = ArenaSizes::of(plan.instance());
+    let sum = arenas.sum_remark();
+    let words = format!(
+        "valid\nheight         {}{sum}\nload           {}{sum}\nfragmentation  {part}\n",
         memory(plan.height().get()),
         memory(load.get())
-    )
+    );
+    match arenas.table(Some(&plan.arena_heights())) {
+        Some(table) => Text::from(words) + "\n" + table,
+        None => words.into(),
+    }
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {

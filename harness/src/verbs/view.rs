@@ -122,13 +122,13 @@ fn coarse(record: &Record) -> &'static str {
     }
 }
 
-/// All facts of one cell.
-pub(crate) fn card(record: &Record) -> String {
+/// All facts of one cell; `sum` is a remark behind figures that add up several arenas.
+pub(crate) fn card(record: &Record, sum: &str) -> String {
     let mut lines = vec![
         ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
         ("planner", record.planner.clone()),
-        ("height", record.height.map_or_else(|| "-".to_owned(), memory)),
-        ("load", memory(record.load)),
+        ("height", record.height.map_or_else(|| "-".to_owned(), |height| memory(height) + sum)),
+        ("load", memory(record.load) + sum),
         ("bound", format!("{}, proof: {}{}", memory(record.bound), record.bound_evidence, scope(record))),
         ("gap", percent(record.gap())),
         ("fragmentation", percent(record.fragmentation())),
