@@ -78,7 +78,7 @@ class Trace:
 
     @property
     def load(self) -> int:
-        """The most bytes live at one step."""
+        """The most bytes live at one step; of several arenas, the sum of theirs, each at a step of its own."""
         return self._native.load()
 
     @cached_property
