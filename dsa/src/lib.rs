@@ -37,6 +37,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod arenas;
 mod bound;
 mod budget;
 mod buffer;
@@ -58,9 +59,11 @@ mod recheck;
 mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod text;
 mod units;
 mod verify;
 
+pub use arenas::ArenaPart;
 pub use bound::{
     Bound, Claim, Evidence, Scope, alignment_bound, highest_rounded_load, initial_bound, pin_bound,
 };
@@ -82,5 +85,6 @@ pub use outcome::{Event, Halt, Mark, Outcome, PlanError, Stop};
 pub use plan::{Plan, VerifiedPlan};
 pub use planner::{Descriptor, Feature, Guarantee, Honours, Planner};
 pub use run::{Run, execute, execute_observed};
+pub use text::{is_unprintable, printable_line, printable_text};
 pub use units::{Address, Alignment, ArenaId, BufferId, Bytes, Offset, Step, Stream};
 pub use verify::Violation;

@@ -56,8 +56,16 @@ pub(crate) fn load_without_in_place(instance: &Instance) -> Load {
     if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, Scope::NoHandOver) }
 }
 
+pub(crate) fn arena_loads(instance: &Instance) -> Vec<Load> {
+    arena_peaks(instance, Scope::Any)
+}
+
 pub(crate) fn load_of(instance: &Instance, arena: ArenaId) -> Load {
     sweep(instance, Some(arena), Scope::Any).peak()
+}
+
+pub(crate) fn arena_curve(instance: &Instance, arena: ArenaId) -> LoadCurve {
+    sweep(instance, Some(arena), Scope::Any)
 }
 
 pub(crate) fn curve(instance: &Instance) -> LoadCurve {
@@ -65,15 +73,19 @@ pub(crate) fn curve(instance: &Instance) -> LoadCurve {
 }
 
 fn over_arenas(instance: &Instance, scope: Scope) -> Load {
-    let arenas = instance.arenas().len();
-    if arenas == 1 {
-        return sweep(instance, None, scope).peak();
-    }
-    let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
-    let peaks: Vec<Load> = ids.map(|arena| sweep(instance, Some(arena), scope).peak()).collect();
+    let peaks = arena_peaks(instance, scope);
     let sum = peaks.iter().map(|peak| peak.bytes.get()).sum();
     let step = peaks.iter().max_by_key(|peak| (peak.bytes, std::cmp::Reverse(peak.step)));
     Load { bytes: Bytes::new(sum), step: step.map(|peak| peak.step).unwrap_or_default() }
+}
+
+fn arena_peaks(instance: &Instance, scope: Scope) -> Vec<Load> {
+    let arenas = instance.arenas().len();
+    if arenas == 1 {
+        return vec![sweep(instance, None, scope).peak()];
+    }
+    let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
+    ids.map(|arena| sweep(instance, Some(arena), scope).peak()).collect()
 }
 
 fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve {

@@ -24,15 +24,7 @@ impl Plan {
     /// buffer, or if an end exceeds 64 bits.
     #[must_use]
     pub fn height(&self, instance: &Instance) -> Option<Bytes> {
-        if self.offsets.len() != instance.len() {
-            return None;
-        }
-        let mut tops = vec![0_u64; instance.arenas().len()];
-        for (buffer, offset) in instance.buffers().iter().zip(&self.offsets) {
-            let top = &mut tops[buffer.arena.index()];
-            *top = (*top).max(offset.end(buffer.size)?.get());
-        }
-        tops.into_iter().try_fold(0_u64, u64::checked_add).map(Bytes::new)
+        self.arena_heights(instance)?.into_iter().try_fold(Bytes::ZERO, Bytes::checked_add)
     }
 
     /// The scope of the bounds that apply to the plan.

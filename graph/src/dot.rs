@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use planlab_dsa::{Bytes, Step};
+use planlab_dsa::{Bytes, Step, printable_text};
 
 use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
 
@@ -114,10 +114,9 @@ fn quoted(text: &str) -> String {
         '"' => "\\\"".to_owned(),
         '\\' => "\\\\".to_owned(),
         '\n' => "\\n".to_owned(),
-        c if c.is_control() => " ".to_owned(),
         c => c.to_string(),
     };
-    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+    format!("\"{}\"", printable_text(text).chars().map(escape).collect::<String>())
 }
 
 #[cfg(test)]
@@ -147,6 +146,11 @@ mod tests {
 }
 "#;
         assert_eq!(write_dot(&graph, &graph.order()).expect("valid"), expected);
+    }
+
+    #[test]
+    fn a_name_cannot_turn_the_text_around() {
+        assert_eq!(quoted("a\u{202e}\"b\\\n"), r#""a\\u{202e}\"b\\\n""#);
     }
 
     #[test]

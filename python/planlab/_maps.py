@@ -62,6 +62,57 @@ class Columns:
         return np.zeros(len(self.lower), dtype=np.uint32)
 
 
+@dataclass(frozen=True, eq=False)
+class _Arena:
+    """The buffers of one arena of several."""
+
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    size: NDArray[np.uint64]
+    ids: Sequence[str]
+    categories: Sequence[str | None]
+    arenas: NDArray[np.uint32]
+    steps: tuple[int, int]
+
+
+def _steps(buffers: Buffers) -> tuple[int, int]:
+    """The first step and the one after the last: those of all arenas, if these are the buffers of one."""
+    if isinstance(buffers, _Arena):
+        return buffers.steps
+    return (int(buffers.lower.min()), int(buffers.upper.max())) if len(buffers.lower) else (0, 1)
+
+
+def _split(buffers: Buffers) -> list[tuple[Buffers, NDArray[np.bool_]]]:
+    """The buffers of each arena, and which of all they are."""
+    import numpy as np
+
+    split: list[tuple[Buffers, NDArray[np.bool_]]] = []
+    ids, categories, arenas = buffers.ids, buffers.categories, buffers.arenas
+    for arena in np.unique(arenas):
+        of = arenas == arena
+        places = np.flatnonzero(of)
+        columns = buffers.lower[of], buffers.upper[of], buffers.size[of]
+        names = [ids[at] for at in places], [categories[at] for at in places]
+        split.append((_Arena(*columns, *names, arenas[of], _steps(buffers)), of))
+    return split
+
+
+def _stacked(pictures: list[str], width: int, height: int) -> str:
+    """A picture for each arena, one below the other."""
+    whole = len(pictures) * height
+    parts = (f'<g transform="translate(0 {at * height})">{picture}</g>' for at, picture in enumerate(pictures))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {whole}" width="{width}" height="{whole}" '
+        f'style="max-width:100%;height:auto" role="img">'
+    )
+    return head + "".join(parts) + "</svg>"
+
+
+def _shown(text: str) -> str:
+    """Text for XML, with letters that are not seen or turn text around written out."""
+    return escape("".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text))
+
+
 def size(count: float) -> str:
     """Bytes with a unit: `5.37 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -73,7 +124,7 @@ def size(count: float) -> str:
 
 def page(svg: str, caption: str) -> str:
     """A picture with a line of text below it."""
-    return f"<div>{svg}<div>{escape(caption)}</div></div>"
+    return f"<div>{svg}<div>{_shown(caption)}</div></div>"
 
 
 class _Area:
@@ -81,8 +132,7 @@ class _Area:
 
     def __init__(self, buffers: Buffers, top: int, width: int, height: int) -> None:
         self.width, self.height = width, height
-        self.first = int(buffers.lower.min()) if len(buffers.lower) else 0
-        self.last = int(buffers.upper.max()) if len(buffers.upper) else 1
+        self.first, self.last = _steps(buffers)
         self.top = max(top, 1)
         self.across = (width - _MARGIN_LEFT - _MARGIN_RIGHT) / (self.last - self.first)
         self.up = (height - _MARGIN_TOP - _MARGIN_BOTTOM) / self.top
@@ -105,25 +155,31 @@ class _Area:
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'height="{self.height}" style="max-width:100%;height:auto" role="img" font-family="sans-serif" '
-            f'font-size="10" fill="{_INK}"><title>{escape(label)}</title>'
+            f'font-size="10" fill="{_INK}"><title>{_shown(label)}</title>'
         )
         return head + "".join(parts) + "</svg>"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{_shown(text)}</text>'
 
 
 def placement(
     buffers: Buffers, offsets: NDArray[np.uint64], top: int, width: int, height: int
 ) -> str:
-    """A rectangle for each buffer, or for the MOST largest: steps by addresses. Arenas stand on top of each other."""
+    """A rectangle for each buffer, or for the MOST largest: steps by addresses. Each of several arenas has a picture of
+    its own below the others."""
+    arenas = _split(buffers)
+    if len(arenas) > 1:
+        tops = [int((offsets[of] + own.size).max()) for own, of in arenas]
+        pictures = [placement(own, offsets[of], top, width, height) for (own, of), top in zip(arenas, tops)]
+        return _stacked(pictures, width, height)
     area = _Area(buffers, top, width, height)
     count = len(offsets)
 
     def parts() -> Iterator[str]:
         if count:
-            yield from _rectangles(buffers, _addresses(buffers, offsets), area)
+            yield from _rectangles(buffers, offsets, area)
         yield from area.axes()
         if count > MOST:
             note = f"{MOST} of {count} buffers are drawn: those of the most bytes and steps"
@@ -132,21 +188,10 @@ def placement(
     return area.picture(f"A plan of {count} buffers in {size(top)}: steps across, addresses up", parts())
 
 
-def _addresses(buffers: Buffers, offsets: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Offsets from the begin of the lowest arena."""
+def _rectangles(buffers: Buffers, offsets: NDArray[np.uint64], area: _Area) -> Iterator[str]:
     import numpy as np
 
     addresses = offsets.astype(np.float64)
-    arenas, begin = buffers.arenas, 0.0
-    for arena in np.unique(arenas)[:-1]:
-        begin += float((offsets + buffers.size)[arenas == arena].max())
-        addresses[arenas == arena + 1] += begin
-    return addresses
-
-
-def _rectangles(buffers: Buffers, addresses: NDArray[np.float64], area: _Area) -> Iterator[str]:
-    import numpy as np
-
     lives = buffers.upper.astype(np.float64) - buffers.lower.astype(np.float64)
     largest = np.sort(np.argsort(-lives * buffers.size, kind="stable")[:MOST])
     ids, categories = buffers.ids, buffers.categories
@@ -161,7 +206,7 @@ def _rectangles(buffers: Buffers, addresses: NDArray[np.float64], area: _Area) -
         yield (
             f'<rect x="{area.x(lower):.1f}" y="{area.y(addresses[at] + bytes_):.1f}" '
             f'width="{(upper - lower) * area.across:.2f}" height="{bytes_ * area.up:.2f}" fill="{colour}" '
-            f'fill-opacity=".8" stroke="{_INK}" stroke-width=".3"><title>{escape(about)}</title></rect>'
+            f'fill-opacity=".8" stroke="{_INK}" stroke-width=".3"><title>{_shown(about)}</title></rect>'
         )
     yield from _legend([kind for kind in kinds if kind], colours, area)
 
@@ -176,7 +221,10 @@ def _legend(kinds: list[str], colours: dict[str, str], area: _Area) -> Iterator[
 
 
 def load(buffers: Buffers, width: int, height: int) -> str:
-    """The bytes live at each step."""
+    """The bytes live at each step, in each of several arenas."""
+    arenas = _split(buffers)
+    if len(arenas) > 1:
+        return _stacked([load(own, width, height) for own, _ in arenas], width, height)
     steps, bytes_ = _load(buffers)
     area = _Area(buffers, int(bytes_.max(initial=0.0)), width, height)
 

@@ -38,7 +38,7 @@ class Plan:
     offsets: NDArray[np.uint64]
     """Where each buffer begins in the arena, in bytes."""
     height: int
-    """The size of the arena, in bytes."""
+    """The size of the arena, in bytes; of several arenas, the sum of their sizes."""
     bound: int
     """What every plan needs at least, in bytes, as proved."""
     load: int

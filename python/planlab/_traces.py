@@ -78,7 +78,10 @@ class Trace:
 
     @property
     def load(self) -> int:
-        """The most bytes live at one step; a buffer that may overwrite another does not count at its first step."""
+        """The most bytes live at one step; a buffer that may overwrite another does not count at its first step.
+
+        Of several arenas, the sum of theirs, each at a step of its own.
+        """
         return self._native.load()
 
     @property

@@ -74,12 +74,22 @@ class Maps(unittest.TestCase):
         self.assertIn("1000 of 5000 buffers are drawn", svg)
         self.assertLess(len(svg), 300_000)
 
-    def test_arenas_stand_on_each_other_and_names_are_escaped(self):
+    def test_arenas_have_axes_of_their_own_and_names_are_escaped(self):
         trace = self.read(ARENAS)
         self.assertEqual(trace.arenas.tolist(), [0, 1])
-        (low, high) = rectangles(trace.plan().to_svg()).values()
-        self.assertAlmostEqual(high[1] + high[3], low[1], delta=0.11)
-        self.assertIn("b (&lt;&amp;&gt;): 1.56 KiB", trace.plan().to_svg())
+        svg = trace.plan().to_svg(width=480, height=246)
+        # Each buffer fills its arena: 200 of 246 pixels up.
+        for left, top, width, height in rectangles(svg).values():
+            self.assertEqual((left, top, width, height), (72, 10, 400, 200))
+        self.assertIn("b (&lt;&amp;&gt;): 1.56 KiB", svg)
+        self.assertEqual(ElementTree.fromstring(svg).get("height"), "492")
+        self.assertEqual(trace.to_svg().count("<title>Load of 1 buffers"), 2)
+
+    def test_letters_that_xml_forbids_are_written_out(self):
+        trace = self.read("id,lower,upper,size\na\x01\u202e\uffff,0,2,8\n")
+        for svg in (trace.plan().to_svg(), trace.to_svg()):
+            ElementTree.fromstring(svg)
+        self.assertIn(r"a\u{1}\u{202e}\u{ffff}: 8 B", trace.plan().to_svg())
 
     def read(self, text):
         with tempfile.TemporaryDirectory() as folder:

@@ -105,6 +105,13 @@ impl Status {
             && !matches!(self, Self::Unknown | Self::Unsupported | Self::Timeout | Self::Interrupted)
     }
 
+    /// Whether the row was to have an answer and has none: it failed, found nothing or ran out of time. A planner that
+    /// does not support the instance was not to have one, nor was a run that a user ended.
+    #[must_use]
+    pub const fn lacks_answer(self) -> bool {
+        !self.is_answer() && !matches!(self, Self::Unsupported | Self::Interrupted)
+    }
+
     /// Whether a plan or a bound was refuted.
     #[must_use]
     pub const fn is_lie(self) -> bool {

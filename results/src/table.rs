@@ -3,6 +3,8 @@
 use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
 use comfy_table::{CellAlignment, Table as Grid};
 
+use planlab_dsa::printable_line;
+
 use crate::format::{bytes, count, nanoseconds, percent};
 
 /// A value: formatted for people, but raw in CSV.
@@ -190,7 +192,9 @@ impl Table {
 
     fn grid(&self, style: &str) -> Grid {
         let safe = |text: &str| match style {
-            ASCII_MARKDOWN => text.replace('|', "\\|").replace(['\n', '\r'], " "),
+            ASCII_MARKDOWN => {
+                printable_line(&text.replace('|', "\\|").replace(['\n', '\r'], " ")).into_owned()
+            }
             _ => text.to_owned(),
         };
         let mut grid = Grid::new();
@@ -224,7 +228,7 @@ impl Table {
         let format: String =
             (0..self.columns.len()).map(|at| if self.is_number(at) { 'r' } else { 'l' }).collect();
         let titles: Vec<String> = self.columns.iter().map(|column| latex(&column.title)).collect();
-        let caption = one_line(&self.caption);
+        let caption = printable_line(&one_line(&self.caption)).into_owned();
         let mut text = if caption.is_empty() { String::new() } else { format!("% {caption}\n") };
         text += &format!("\\begin{{tabular}}{{{format}}}\n\\hline\n{}\\hline\n", latex_row(&titles));
         for row in &self.rows {
@@ -257,7 +261,7 @@ fn latex_row(cells: &[String]) -> String {
 fn latex(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut before = ' ';
-    for letter in one_line(text).chars() {
+    for letter in printable_line(&one_line(text)).chars() {
         // Two of them would be one dash.
         if (before, letter) == ('-', '-') {
             safe.push_str("{}");
@@ -361,6 +365,7 @@ mod tests {
             "|x|",
             "\u{2265} 3 \u{d7} \u{b5}s\u{2026}",
             "`q` \"q\"",
+            "a\u{202e}b\u{ffff}",
         ];
         let mut table = Table::new(&["[key]", "50 %"]);
         nasty.iter().for_each(|text| table.row([(*text).to_owned(), "x".to_owned()]));

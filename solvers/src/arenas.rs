@@ -11,7 +11,6 @@
 //!
 //! Without limits, shares are units of work and double from round to round, so that no arena waits for ever for one
 //! that never ends.
-//! waits for ever for one that never ends.
 //!
 //! # Complexity
 //!
@@ -24,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use planlab_dsa::{
-    ArenaId, Bound, BufferId, Bytes, Descriptor, Event, Halt, InPlace, Instance, KeepApart, Offset, Plan,
+    ArenaId, ArenaPart, Bound, BufferId, Bytes, Descriptor, Event, Halt, InPlace, Instance, Offset, Plan,
     Planner, Run, Scope, Stop, VerifiedPlan,
 };
 
@@ -35,46 +34,9 @@ const FIRST_SHARE: (u64, u64) = (1 << 20, 64);
 /// The most doublings of that share.
 const MOST_DOUBLINGS: u32 = 40;
 
-/// An arena as a separate instance: one arena, no capacity.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) instance: Instance,
-    /// The buffers of the whole instance, by their id in the part.
-    pub(crate) ids: Vec<BufferId>,
-}
-
 /// Whether an instance has several arenas, or a capacity.
 pub(crate) fn has_arenas(instance: &Instance) -> bool {
     !matches!(instance.arenas(), [arena] if arena.capacity.is_none())
-}
-
-/// Each arena of an instance, in their order.
-pub(crate) fn parts(instance: &Instance) -> Vec<Part> {
-    let count = instance.arenas().len();
-    let arena = |id: BufferId| instance.buffer(id).arena.index();
-    let mut ids = vec![Vec::new(); count];
-    let mut new = Vec::with_capacity(instance.len());
-    for id in instance.ids() {
-        let members: &mut Vec<BufferId> = &mut ids[arena(id)];
-        new.push(BufferId::from_index(members.len()));
-        members.push(id);
-    }
-    let name = |id: BufferId| new[id.index()];
-    let (mut in_place, mut apart) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-    for pair in instance.in_place() {
-        in_place[arena(pair.input)].push(InPlace { input: name(pair.input), output: name(pair.output) });
-    }
-    for pair in instance.apart() {
-        apart[arena(pair.first)].push(KeepApart { first: name(pair.first), second: name(pair.second) });
-    }
-    let all = ids.into_iter().zip(in_place).zip(apart);
-    all.map(|((ids, in_place), apart)| part(instance, ids, in_place, apart)).collect()
-}
-
-fn part(instance: &Instance, ids: Vec<BufferId>, in_place: Vec<InPlace>, apart: Vec<KeepApart>) -> Part {
-    let buffers = ids.iter().map(|&id| instance.buffer(id).clone().in_arena(ArenaId::default()));
-    let alone = Instance::builder().buffers(buffers).in_place(in_place).apart(apart).build();
-    Part { instance: alone.expect("an arena of a valid instance is one"), ids }
 }
 
 /// Plans every arena with a planner that need not support arenas.
@@ -83,7 +45,7 @@ fn part(instance: &Instance, ids: Vec<BufferId>, in_place: Vec<InPlace>, apart: 
 ///
 /// The `Halt` of the run; [`Stop::Infeasible`] if an arena cannot keep its capacity.
 pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
-    let parts = parts(run.instance());
+    let parts = run.instance().split_arenas();
     let mut arenas = Arenas::new(run.instance(), &parts);
     arenas.offer(run)?;
     for round in 0.. {
@@ -113,14 +75,14 @@ struct Known {
 
 /// All arenas of an instance, and their states.
 struct Arenas<'p> {
-    parts: &'p [Part],
+    parts: &'p [ArenaPart],
     known: Vec<Known>,
     count: usize,
 }
 
 impl<'p> Arenas<'p> {
-    fn new(instance: &Instance, parts: &'p [Part]) -> Self {
-        let of = |(arena, part): (&planlab_dsa::Arena, &Part)| Known {
+    fn new(instance: &Instance, parts: &'p [ArenaPart]) -> Self {
+        let of = |(arena, part): (&planlab_dsa::Arena, &ArenaPart)| Known {
             capacity: arena.capacity,
             best: part.ids.is_empty().then(|| (Bytes::ZERO, Plan::default())),
             bound: Bound::default(),
@@ -347,27 +309,6 @@ mod tests {
 
     fn heights<'i>(outcome: &'i Outcome<'_>) -> impl Iterator<Item = u64> + 'i {
         outcome.trajectory.iter().filter_map(|mark| Some(mark.height?.get()))
-    }
-
-    #[test]
-    fn parts_keep_what_belongs_to_an_arena() {
-        let id = BufferId::new;
-        let buffers = [buffer(4, 0, 2, 1), buffer(8, 0, 9, 0), buffer(2, 1, 3, 1), buffer(6, 5, 7, 1)];
-        let arena = |name: &str| Arena { name: name.to_owned(), capacity: Some(Bytes::new(20)) };
-        let whole = Instance::builder()
-            .buffers(buffers)
-            .in_place([InPlace { input: id(0), output: id(2) }])
-            .apart([KeepApart { first: id(3), second: id(0) }])
-            .arenas([arena("a"), arena("b"), arena("c")])
-            .build()
-            .expect("valid");
-        let parts = parts(&whole);
-        let ids: Vec<_> = parts.iter().map(|part| part.ids.clone()).collect();
-        assert_eq!(ids, [vec![id(1)], vec![id(0), id(2), id(3)], vec![]]);
-        assert!(parts.iter().all(|part| !has_arenas(&part.instance)));
-        assert_eq!(parts[1].instance.in_place(), [InPlace { input: id(0), output: id(1) }]);
-        assert_eq!(parts[1].instance.apart(), [KeepApart { first: id(0), second: id(2) }]);
-        assert!(parts[0].instance.in_place().is_empty() && parts[2].instance.is_empty());
     }
 
     #[test]

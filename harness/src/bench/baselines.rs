@@ -178,6 +178,7 @@ impl Playing {
 /// The requests of a workload, and how often to play them.
 fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
     let trace = inputs::open(source)?;
+    inputs::refuse_several_arenas(&source.name, &trace, "an online allocator")?;
     let is_process = source.name.contains("/process/") || process::window_of(&source.name).is_some();
     let process = expected::expected().process(&source.name);
     let until = process.and_then(|process| u32::try_from(process.before_step).ok());

@@ -12,5 +12,5 @@ pub(crate) use files::Named;
 pub(crate) use hints::Hints;
 pub(crate) use source::{
     Source, alignment, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file,
-    set_limit,
+    refuse_several_arenas, set_limit,
 };

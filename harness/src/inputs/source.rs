@@ -234,6 +234,17 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
     }
 }
 
+/// Refuses a trace of several arenas for `what`, which has one memory for all buffers.
+pub(crate) fn refuse_several_arenas(name: &str, trace: &Trace, what: &str) -> Result<(), Failure> {
+    match trace.instance.arenas() {
+        [_] => Ok(()),
+        arenas => Err(Failure::usage(format!(
+            "{name} has {} arenas, and {what} has one memory for all buffers",
+            arenas.len()
+        ))),
+    }
+}
+
 /// The error of an argument that is no file either.
 fn neither(error: WorkloadError) -> Failure {
     match &error {

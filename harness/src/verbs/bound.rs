@@ -8,6 +8,7 @@ use planlab_dsa::{
 use planlab_solvers::bounds;
 use serde_json::{Value, json};
 
+use super::arenas::ArenaSizes;
 use super::{certificate, view};
 use crate::cli::BoundArgs;
 use crate::inputs::{self, Source};
@@ -42,9 +43,15 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let rows = rows;
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
-    let text = bound_text(&rows, best, trace.instance.in_place().len())
+    let mut text = bound_text(&rows, best, trace.instance.in_place().len())
         + &certificate_hint(&args.trace, &trace.instance, best);
-    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), text)?;
+    let arenas = ArenaSizes::of(&trace.instance);
+    if let Some(table) = arenas.table(None) {
+        text = text + "\n" + table;
+    }
+    let mut object = bound_object(&source.name, &trace.instance, best, &rows, seconds);
+    object["arenas"] = arenas.objects(None);
+    output.put(&object, text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
         Ok(Stop::Deadline) => {
@@ -105,11 +112,15 @@ fn arguments(instance: &Instance) -> Vec<Argument> {
     add(Evidence::Load, Scope::Any, &|| {
         let load = instance.load();
         let except = if permits { "; outputs that may overwrite do not count at their first" } else { "" };
-        Some((load.bytes.get(), format!("most bytes live at one step (step {}){except}", load.step)))
+        let how = match instance.arenas().len() {
+            1 => format!("most bytes live at one step (step {}){except}", load.step),
+            arenas => format!("sum of the loads of {arenas} arenas, each at a step of its own{except}"),
+        };
+        Some((load.bytes.get(), how))
     });
     add(Evidence::Load, Scope::NoHandOver, &|| {
         let load = instance.load_without_in_place();
-        permits.then(|| (load.bytes.get(), format!("the same, all outputs counted (step {})", load.step)))
+        permits.then(|| (load.bytes.get(), "the same, all outputs counted".to_owned()))
     });
     add(Evidence::Load, Scope::Any, &|| {
         let value = pin_bound(instance).get();

@@ -1,9 +1,10 @@
 //! `compare`: runs all quick planners on one trace, external ones too, and prints one table.
 
-use planlab_dsa::Instance;
+use planlab_dsa::{Bytes, Instance, VerifiedPlan};
 use planlab_results::{Record, Status};
 use serde_json::Value;
 
+use super::arenas::ArenaSizes;
 use super::view;
 use crate::cli::CompareArgs;
 use crate::external;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
     let runner = Runner::new(cancel, Samples::ONCE)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut heights) = (Vec::new(), Vec::new());
     let chosen = chosen(args, trace.instance.len())?;
     external::ask_versions(|key| chosen.iter().any(|planner| planner == key));
     for planner in chosen {
@@ -33,21 +34,34 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
             break;
         }
         let cell = Cell::of(&source, &planner, &args.limits);
-        rows.push(row(&runner, &subject, &cell)?);
+        let (row, plan) = row(&runner, &subject, &cell)?;
+        rows.push(row);
+        heights.push(plan);
     }
     view::share_bound(&mut rows);
-    let objects: Vec<Value> = rows.iter().map(|row| object(row, &trace.instance)).collect();
-    output
-        .put(&Value::Array(objects), Text::from(head(&source, &trace.instance)) + view::comparison(&rows))?;
+    let arenas = ArenaSizes::of(&trace.instance);
+    let object = |(row, heights): (&Record, &Option<Vec<Bytes>>)| {
+        let mut object = view::object(row);
+        object["permissions"] = trace.instance.in_place().len().into();
+        object["arenas"] = arenas.objects(heights.as_deref());
+        object
+    };
+    let objects: Vec<Value> = rows.iter().zip(&heights).map(object).collect();
+    let mut text = Text::from(head(&source, &trace.instance, &arenas)) + view::comparison(&rows);
+    let planned = rows.iter().map(|row| row.planner.as_str()).zip(heights.iter().map(Option::as_deref));
+    if let (Some(each), Some(table)) = (arenas.comparison(planned), arenas.table(None)) {
+        text = text + "\nheights by arena:\n\n" + each + "\n" + table;
+    }
+    output.put(&Value::Array(objects), text)?;
     // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
 /// What the rows have in common.
-fn head(source: &Source, instance: &Instance) -> String {
+fn head(source: &Source, instance: &Instance, arenas: &ArenaSizes<'_>) -> String {
     let [load, without] = [instance.load(), instance.load_without_in_place()].map(|load| load.bytes.get());
-    let mut head =
-        format!("{}: {} buffers, load {}\n", source.name, instance.len(), view::load(load, without));
+    let load = view::load(load, without) + &arenas.sum_remark();
+    let mut head = format!("{}: {} buffers, load {load}\n", source.name, instance.len());
     let permissions = instance.in_place().len();
     if permissions > 0 {
         let permissions = view::permissions(permissions);
@@ -58,17 +72,13 @@ fn head(source: &Source, instance: &Instance) -> String {
     head + "\n"
 }
 
-fn object(row: &Record, instance: &Instance) -> Value {
-    let mut object = view::object(row);
-    object["permissions"] = instance.in_place().len().into();
-    object
-}
-
-fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
+/// The row of a cell, and the height of each arena if there is a plan.
+fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<(Record, Option<Vec<Bytes>>), Failure> {
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
     let judgement = judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
-    Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
+    let heights = judgement.plan.as_ref().map(VerifiedPlan::arena_heights);
+    Ok((record(cell, subject, judgement, None, RowContext::of(runner, started)), heights))
 }
 
 /// The named planners, or all that do not search and every external one, if they are practical at this size.

@@ -9,6 +9,7 @@ use planlab_workloads::formats::{
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
 
+use super::arenas::ArenaSizes;
 use crate::cli::{Choice, DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
@@ -219,6 +220,7 @@ fn written_with(
         return written.map(|()| Exit::Complete);
     }
     let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
+    let arenas = ArenaSizes::of(&trace.instance);
     let mut value = json!({
         "version": JSON_VERSION,
         "output": path,
@@ -226,9 +228,11 @@ fn written_with(
         "load": load,
         "optimum": trace.optimum(),
         "digest": trace.instance.digest(),
+        "arenas": arenas.objects(None),
     });
     if let (Some(value), Value::Object(about)) = (value.as_object_mut(), about) {
         value.extend(about);
     }
-    tell_written(written, path, value, &format!("{buffers} buffers, load {}", memory(load.get())), output)
+    let text = format!("{buffers} buffers, load {}{}", memory(load.get()), arenas.sum_remark());
+    tell_written(written, path, value, &text, output)
 }

@@ -1,6 +1,7 @@
 //! One file per verb, or per few that are alike.
 
 pub(crate) mod add_workload;
+mod arenas;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod certificate;

@@ -15,6 +15,7 @@ use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
+use super::arenas::ArenaSizes;
 use super::page;
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
 use crate::external;
@@ -25,6 +26,9 @@ use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::{Target, scratch, tell_written};
+
+/// The most arenas of a picture or a page: each has a map of its own.
+const MOST_ARENAS: usize = 64;
 
 /// What `show` writes: a picture of one plan, or a page of several to zoom and search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,12 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     std::mem::take(&mut imported.dropped).iter().for_each(|dropped| note(&dropped.to_string()));
     let Part { trace, framework, .. } = imported.part(&source.name, &source.options()?)?;
     trace.notices.iter().for_each(|notice| note(notice));
+    if trace.instance.arenas().len() > MOST_ARENAS {
+        let arenas = trace.instance.arenas().len();
+        let reason =
+            format!("{} has {arenas} arenas, and a picture shows at most {MOST_ARENAS}", source.name);
+        return Err(Failure::usage(reason));
+    }
     let plans = args.plans.iter().map(|file| plan(file, &trace)).collect::<Result<Vec<_>, Failure>>()?;
     let first = plans.first();
     let bytes = match kind {
@@ -61,7 +71,9 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
         }
     };
     let written = target.write(&bytes);
-    let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len() });
+    let heights = first.map(VerifiedPlan::arena_heights);
+    let arenas = ArenaSizes::of(&trace.instance).objects(heights.as_deref());
+    let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len(), "arenas": arenas });
     tell_written(written, &path, value, &format!("{} bytes", bytes.len()), output)
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::{Digest, Stop, VerifiedPlan};
+use planlab_dsa::{Bytes, Digest, Stop, VerifiedPlan};
 use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
 use serde_json::Value;
 
+use super::arenas::ArenaSizes;
 use super::view;
 use crate::cli::PlanArgs;
 use crate::inputs::{self, Carried, Hints, Source, carried, hints};
@@ -18,6 +19,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output, note};
 use crate::shell::signals::cancel_token;
 use crate::shell::target::{Target, scratch};
+use crate::shell::text::Text;
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     check(args, output)?;
@@ -43,8 +45,11 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
         _ => None,
     };
+    let heights = made.answer.as_ref().map(VerifiedPlan::arena_heights);
+    let (arenas, heights) = (ArenaSizes::of(&trace.instance), heights.as_deref());
     let permissions = trace.instance.in_place().len();
-    let beside = Beside { cached: made.cached, carried: carried_height, permissions };
+    let beside =
+        Beside { cached: made.cached, carried: carried_height, permissions, arenas: &arenas, heights };
     let shown = show(args, output, &made.row, beside, lost.as_ref());
     // A closed pipe is not an error, but a lost plan is: report the latter.
     if lost.is_none() {
@@ -196,25 +201,31 @@ fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
 
 /// Facts to print besides the row.
 #[derive(Clone, Copy)]
-struct Beside {
+struct Beside<'a> {
     /// Whether the plan comes from the cache.
     cached: bool,
     /// The height of the `--carry` plan.
     carried: Option<u64>,
     /// In-place permissions of the trace.
     permissions: usize,
+    arenas: &'a ArenaSizes<'a>,
+    /// The height of each arena, if there is a plan.
+    heights: Option<&'a [Bytes]>,
 }
 
-impl Beside {
-    fn card(self, row: &Record) -> String {
-        let mut card = view::card(row, self.permissions);
+impl Beside<'_> {
+    fn card(self, row: &Record) -> Text {
+        let mut card = view::card(row, self.permissions, &self.arenas.sum_remark());
         if let Some(height) = self.carried {
             card += &format!("{:<13}  {height}\n", "carried over");
         }
         if self.cached {
             card += &format!("{:<13}  the plan was in the cache\n", "cached");
         }
-        card
+        match self.arenas.table(self.heights) {
+            Some(table) => Text::from(card) + "\n" + table,
+            None => card.into(),
+        }
     }
 
     fn object(self, row: &Record) -> Value {
@@ -222,6 +233,7 @@ impl Beside {
         object["cached"] = self.cached.into();
         object["carried"] = self.carried.into();
         object["permissions"] = self.permissions.into();
+        object["arenas"] = self.arenas.objects(self.heights);
         object
     }
 }
@@ -230,12 +242,12 @@ fn show(
     args: &PlanArgs,
     output: Output,
     row: &Record,
-    beside: Beside,
+    beside: Beside<'_>,
     lost: Option<&Lost>,
 ) -> Result<(), Failure> {
     let plan = lost.map(|lost| lost.plan.as_str());
     match (args.output.as_deref() == Some("-"), output.json) {
-        (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row))),
+        (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row).plain())),
         (false, true) => {
             let mut object = beside.object(row);
             if let Some(plan) = plan {

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
 fn opened(argument: &str, args: &ReplayArgs, scratch: &Path) -> Result<(Source, Trace), Failure> {
     let source = Source::resolve(argument, &args.reading, scratch)?;
     let trace = inputs::open(&source)?;
+    inputs::refuse_several_arenas(&source.name, &trace, "a replay")?;
     let source = if args.out.is_some() { source.under_its_key(&trace) } else { source };
     Ok((source, trace))
 }

@@ -88,6 +88,7 @@ fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure>
     let source = Source::resolve(argument, &args.reading, scratch.path())?;
     let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
+    inputs::refuse_several_arenas(&source.name, &trace, "a simulated allocator")?;
     let source = if args.out.is_some() { source.under_its_key(&trace) } else { source };
     Ok((source.name, trace))
 }

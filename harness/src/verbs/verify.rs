@@ -4,6 +4,7 @@ use planlab_dsa::{BufferId, VerifiedPlan, Violation, fragmentation};
 use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
+use super::arenas::ArenaSizes;
 use super::{certificate, view};
 use crate::cli::VerifyArgs;
 use crate::inputs::{self, Source};
@@ -12,6 +13,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::quantity::{memory, percent};
 use crate::shell::target::scratch;
+use crate::shell::text::Text;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Verdict {
     let given = [&args.plan, &args.certificate].into_iter().flatten();
@@ -59,24 +61,30 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
         "fragmentation": fragmentation(plan.height(), load),
         "permissions": plan.instance().in_place().len(),
         "hand_overs": plan.in_place().len(),
+        "arenas": ArenaSizes::of(plan.instance()).objects(Some(&plan.arena_heights())),
     })
 }
 
-fn valid_text(plan: &VerifiedPlan<'_>) -> String {
+fn valid_text(plan: &VerifiedPlan<'_>) -> Text {
     let instance = plan.instance();
     let load = instance.load().bytes;
     let part = percent(Some(fragmentation(plan.height(), load)));
-    let mut text = format!(
-        "valid\nheight         {}\nload           {}\nfragmentation  {part}\n",
+    let arenas = ArenaSizes::of(instance);
+    let sum = arenas.sum_remark();
+    let mut words = format!(
+        "valid\nheight         {}{sum}\nload           {}{sum}\nfragmentation  {part}\n",
         memory(plan.height().get()),
         view::load(load.get(), instance.load_without_in_place().bytes.get())
     );
     let permissions = instance.in_place().len();
     if permissions > 0 {
-        text +=
+        words +=
             &format!("in-place       {}, used {}\n", view::permissions(permissions), plan.in_place().len());
     }
-    text
+    match arenas.table(Some(&plan.arena_heights())) {
+        Some(table) => Text::from(words) + "\n" + table,
+        None => words.into(),
+    }
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {

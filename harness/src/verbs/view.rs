@@ -124,13 +124,14 @@ fn coarse(record: &Record) -> &'static str {
     }
 }
 
-/// All facts of one cell, on an instance with this number of in-place permissions.
-pub(crate) fn card(record: &Record, permissions: usize) -> String {
+/// All facts of one cell, on an instance with this number of in-place permissions; `sum` is a remark behind figures that
+/// add up several arenas.
+pub(crate) fn card(record: &Record, permissions: usize, sum: &str) -> String {
     let mut lines = vec![
         ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
         ("planner", record.planner.clone()),
-        ("height", record.height.map_or_else(|| "-".to_owned(), memory)),
-        ("load", load(record.relaxed_load, record.load)),
+        ("height", record.height.map_or_else(|| "-".to_owned(), |height| memory(height) + sum)),
+        ("load", load(record.relaxed_load, record.load) + sum),
         ("bound", format!("{}, proof: {}", memory(record.bound), record.bound_evidence)),
         ("gap", percent(record.gap())),
         ("fragmentation", percent(record.fragmentation())),

@@ -2,6 +2,7 @@
 
 mod allocators;
 mod approximation;
+mod arenas;
 mod arrows;
 mod bad_input;
 mod baselines;

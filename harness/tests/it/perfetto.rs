@@ -23,7 +23,7 @@ fn what_is_exported_keeps_the_rules() {
     write(
         folder.path(),
         "t.csv",
-        "# step-unit: us\nid,lower,upper,size,arena\na,9000000000,9000000003,64,x\nb,9000000001,9000000004,32,\n",
+        "# step-unit: us\nid,lower,upper,size,arena\na,9000000000,9000000003,64,x\nb,9000000001,9000000004,32,y\n",
     );
     write(folder.path(), "none.csv", "id,lower,upper,size\n");
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);

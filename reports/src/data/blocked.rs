@@ -41,11 +41,8 @@ pub(crate) enum Reason {
 }
 
 impl Blocked {
-    /// The answer for a plan of one arena; `None` if it has several, which have no common height, or no buffers.
+    /// The answer for an instance of one arena; `None` if it has no buffers.
     pub(crate) fn of(instance: &Instance, layout: &Layout) -> Option<Self> {
-        if instance.arenas().len() > 1 {
-            return None;
-        }
         let tops = || layout.rectangles.iter().filter(|rectangle| rectangle.high == layout.height);
         let top = tops().min_by_key(|rectangle| (rectangle.start, rectangle.id))?;
         let is_beside = |other: &&Rectangle| other.start < top.end && top.start < other.end;

@@ -1,11 +1,13 @@
 //! Compares planners on the same workloads, with the variants of a planner under its family.
 
+use std::collections::BTreeMap;
+
 use planlab_results::queries::{Leader, Leaders, Planner, Profile};
 use planlab_results::statistics::ShiftedMean;
 
 use crate::format::real;
 
-/// A planner over the compared workloads, with an answer on all of them.
+/// A planner over the compared workloads. A cell without an answer counts with a penalty.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ranked {
     /// The planner's index.
@@ -15,6 +17,29 @@ pub(crate) struct Ranked {
     pub(crate) gap: f64,
     /// Geometric mean of its times in nanoseconds, shifted by 1 ms; `None` unless each cell has one.
     pub(crate) time_ns: Option<f64>,
+    /// The number of its cells without an answer.
+    pub(crate) unanswered: usize,
+}
+
+/// Why a planner of the scope is not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LeftOut {
+    /// It did not run on all compared workloads.
+    NotRun,
+    /// It hands memory over in place.
+    InPlace,
+    /// It does not support one of the workloads, or its run was ended.
+    Unsupported,
+}
+
+impl LeftOut {
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::NotRun => "did not run on all of these",
+            Self::InPlace => "hand memory over in place",
+            Self::Unsupported => "do not support one of these, or were interrupted",
+        }
+    }
 }
 
 impl Ranked {
@@ -34,8 +59,8 @@ pub(crate) struct Comparison {
     pub(crate) workloads: Vec<usize>,
     /// The planners; least mean gap first, of equals the fastest.
     pub(crate) ranked: Vec<Ranked>,
-    /// Planners of the scope that did not run on all of these workloads, have no answer on one, or hand memory over.
-    pub(crate) left_out: usize,
+    /// The labels of the planners of the scope that are not compared.
+    pub(crate) left_out: BTreeMap<LeftOut, Vec<String>>,
 }
 
 /// A planner and its variants: orders, parameters, limits.
@@ -61,20 +86,39 @@ pub(crate) fn family(label: &str) -> &str {
     }
 }
 
+/// The mean of a planner, if it covers all of its cells: others do not compare.
+pub(crate) fn whole(mean: ShiftedMean) -> Option<f64> {
+    mean.mean.filter(|_| mean.failures == 0)
+}
+
 impl Comparison {
     /// Compares the planners of a leaderboard; `None` if fewer than two are comparable.
     pub(crate) fn new(scope: &str, of: usize, leaders: &Leaders, planners: &[Planner]) -> Option<Self> {
         let ranked = |leader: &Leader| {
             let planner = &planners[leader.planner_number];
-            let whole = |mean: ShiftedMean| mean.mean.filter(|_| mean.failures == 0);
             let gap = whole(leader.mean_gap()).filter(|_| !planner.is_in_place)?.max(0.0);
-            let time_ns = whole(leader.mean_time());
-            Some(Ranked { planner: leader.planner_number, label: planner.label.clone(), gap, time_ns })
+            Some(Ranked {
+                planner: leader.planner_number,
+                label: planner.label.clone(),
+                gap,
+                time_ns: whole(leader.mean_time()),
+                unanswered: leader.unanswered,
+            })
         };
         let mut all: Vec<Ranked> = leaders.common.iter().filter_map(ranked).collect();
         let time = |of: &Ranked| of.time_ns.unwrap_or(f64::INFINITY);
         all.sort_by(|a, b| a.gap.total_cmp(&b.gap).then_with(|| time(a).total_cmp(&time(b))));
-        let left_out = leaders.all.len() - all.len();
+        let mut left_out: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
+        for number in leaders.all.iter().map(|leader| leader.planner_number) {
+            let has_run = leaders.common.iter().any(|leader| leader.planner_number == number);
+            let why = match (planners[number].is_in_place, has_run) {
+                _ if all.iter().any(|one| one.planner == number) => continue,
+                (true, _) => LeftOut::InPlace,
+                (false, false) => LeftOut::NotRun,
+                (false, true) => LeftOut::Unsupported,
+            };
+            left_out.entry(why).or_default().push(planners[number].label.clone());
+        }
         let workloads = leaders.common_workloads.clone();
         let scope = scope.to_owned();
         (all.len() > 1).then_some(Self { scope, of, workloads, ranked: all, left_out })
@@ -172,7 +216,7 @@ mod tests {
     use super::*;
 
     fn ranked(label: &str, gap: f64, time_ns: f64) -> Ranked {
-        Ranked { planner: label.len(), label: label.to_owned(), gap, time_ns: Some(time_ns) }
+        Ranked { planner: label.len(), label: label.to_owned(), gap, time_ns: Some(time_ns), unanswered: 0 }
     }
 
     fn sample() -> Comparison {
@@ -183,7 +227,8 @@ mod tests {
             ranked("first-fit/start", 0.02, 3e5),
             ranked("slow-and-far", 0.03, 5e5),
         ];
-        Comparison { scope: "nets".to_owned(), of: 3, workloads: vec![0, 2], ranked, left_out: 1 }
+        let left_out = BTreeMap::from([(LeftOut::NotRun, vec!["rare".to_owned()])]);
+        Comparison { scope: "nets".to_owned(), of: 3, workloads: vec![0, 2], ranked, left_out }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Model {
     pub(crate) workloads: Vec<Workload>,
     /// Each planner over all its cells.
     pub(crate) leaders: Vec<Leader>,
+    /// All planners on all workloads, and those that ran on the common ones.
+    pub(crate) whole: Leaders,
     /// The leaders of each board.
     pub(crate) boards: Vec<(Board, Leaders)>,
     /// The reference planner (not in place, on the most workloads, with the least gap), and the comparisons with it.
@@ -74,12 +76,15 @@ impl Model {
         let pairs = |reference| Ok::<_, StoreError>((reference, all.against(reference)?));
         let height = |of: &Height| Some(((of.planner_number, of.workload_number), of.height?));
         let (workloads, boards) = (workloads(&cells), all.boards()?);
-        let compared = compared(&all, &workloads, &boards)?;
+        let every: Vec<usize> = (0..workloads.len()).collect();
+        let whole = all.leaders_on(&every)?;
+        let compared = compared(&all, &workloads, &whole, &boards)?;
         let heights: BTreeMap<(usize, usize), u64> = heights.iter().filter_map(height).collect();
         Ok(Self {
             lowest: lowest(&heights, &all.planners, workloads.len()),
             workloads,
             compared,
+            whole,
             cells,
             pairs: reference(&leaders, &all.planners).map(pairs).transpose()?,
             leaders,
@@ -192,6 +197,7 @@ fn lowest(
 fn compared(
     all: &Cells,
     workloads: &[Workload],
+    whole: &Leaders,
     boards: &[(Board, Leaders)],
 ) -> Result<Option<Comparison>, StoreError> {
     const FEW: usize = 3;
@@ -201,8 +207,7 @@ fn compared(
     if let Some(nets) = nets.filter(|nets| nets.ranked.len() >= FEW && nets.workloads.len() >= FEW) {
         return Ok(Some(nets));
     }
-    let every: Vec<usize> = (0..workloads.len()).collect();
-    let whole = Comparison::new("workloads", workloads.len(), &all.leaders_on(&every)?, &all.planners);
+    let whole = Comparison::new("workloads", workloads.len(), whole, &all.planners);
     let of_suites =
         boards.iter().filter(|(board, _)| board.route.is_none()).filter_map(|(board, leaders)| {
             let scope = format!("workloads of the suite {}", board.suite);

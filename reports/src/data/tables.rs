@@ -160,9 +160,10 @@ pub(crate) fn leaderboard(model: &Model, planner: impl Fn(usize) -> Value) -> Ta
         "leaderboard",
         "Planners that ran on the most workloads come first, of these the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
-         answers beside it. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
-         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place where the \
-         instance permits it; the others never do, and their gap says so. Runs at a fixed capacity are left out.",
+         number of cells beside it. A cell without an answer counts with a gap of 100 %, or the largest on its workload, \
+         and with its time limit. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
+          of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place where the \
+          instance permits it; the others never do, and their gap says so. Runs at a fixed capacity are left out.",
         &[
             ("planner", "Planner"),
             ("workloads", "Workloads"),
@@ -195,7 +196,7 @@ fn leader(planner: Value, of: &Leader) -> Vec<Value> {
         Value::count(of.proved),
         Value::or_missing(gap.mean.map(Value::Share)),
         Value::count(gap.count),
-        Value::count(of.cells - of.answers),
+        Value::count(of.unanswered),
         Value::count(of.failures),
         Value::or_missing(time.mean.map(Value::Nanoseconds)),
         Value::count(time.count),
@@ -263,8 +264,8 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
     let mut table = heat_table(
         model,
         "gaps-by-group",
-        "Mean gap (geometric, shifted by 1 %) by group of workloads and planner; the tooltip has the number of answers \
-         and of workloads without one.",
+        "Mean gap (geometric, shifted by 1 %) by group of workloads and planner. A cell without an answer counts with a \
+         gap of 100 %, or the largest on its workload; the tooltip has their number.",
         "Workloads",
     );
     for group in model.group_gaps.chunk_by(|a, b| a.workload_group == b.workload_group) {
@@ -274,13 +275,14 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
     table
 }
 
-/// A table with some of the planners' columns, given by their indices, in their order; its titles are their keys.
-pub(crate) fn with_planners(table: &Table, planners: &[usize]) -> Table {
+/// A table with some of the planners' columns, given by their indices, in their order; its titles are their keys and
+/// what `remark` says of a planner.
+pub(crate) fn with_planners(table: &Table, planners: &[usize], remark: impl Fn(usize) -> String) -> Table {
     let chosen: Vec<usize> = std::iter::once(0).chain(planners.iter().map(|planner| planner + 1)).collect();
     let mut table = with_columns(table, &chosen);
-    for column in table.columns.iter_mut().skip(1) {
+    for (column, &planner) in table.columns.iter_mut().skip(1).zip(planners) {
         let mark = if column.title.ends_with('\u{21c4}') { " \u{21c4}" } else { "" };
-        column.title = format!("{}{mark}", key(&column.title));
+        column.title = format!("{}{mark}{}", key(&column.title), remark(planner));
     }
     table
 }
@@ -317,10 +319,11 @@ fn heat_row(model: &Model, first: Value, values: impl Iterator<Item = (usize, Va
 
 fn mean_gap(of: &GroupGaps) -> Value {
     let mean = of.mean();
-    let remark = format!("{} answers, {} without", mean.count, mean.failures);
-    match mean.mean {
+    let unanswered = of.cells - of.answers;
+    let remark = format!("{} answers, {unanswered} without", of.answers);
+    match mean.mean.filter(|_| of.answers > 0) {
         Some(gap) => Value::Heat(gap.max(0.0), remark),
-        None => Value::text(format!("{} \u{2717}", mean.failures)),
+        None => Value::text(format!("{unanswered} \u{2717}")),
     }
 }
 

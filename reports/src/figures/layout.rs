@@ -2,7 +2,7 @@
 
 use planlab_dsa::{BufferId, Instance, VerifiedPlan};
 
-/// A rectangle; addresses count upwards through all arenas, stacked.
+/// A rectangle of steps and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) start: u32,
@@ -12,66 +12,62 @@ pub(crate) struct Rectangle {
     pub(crate) id: BufferId,
 }
 
-/// A plan as rectangles; without a plan, the buffers stacked.
+/// The buffers of one arena as rectangles, where a plan puts them; without a plan, stacked.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) rectangles: Vec<Rectangle>,
     pub(crate) height: u64,
+    /// The first step after the whole instance.
     pub(crate) horizon: u32,
-    /// The lowest address of each arena except the first.
+    /// Addresses at which unused ranges are cut out.
     pub(crate) borders: Vec<u64>,
 }
 
 impl Layout {
+    /// The layout of an instance of one arena.
     pub(crate) fn new(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Self {
-        let (offsets, bases) = match plan {
-            Some(plan) => (plan.offsets().iter().map(|offset| offset.get()).collect(), bases(instance, plan)),
-            None => (stacked(instance), vec![0; instance.arenas().len()]),
+        debug_assert_eq!(instance.arenas().len(), 1, "the others would be left out");
+        Self::of_arenas(instance, plan).swap_remove(0)
+    }
+
+    /// A layout for each arena, in their order.
+    pub(crate) fn of_arenas(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<Self> {
+        let (offsets, heights) = match plan {
+            Some(plan) => {
+                let heights = plan.arena_heights().into_iter().map(|height| height.get()).collect();
+                (plan.offsets().iter().map(|offset| offset.get()).collect(), heights)
+            }
+            None => stacked(instance),
         };
-        let height = plan.map_or(instance.total().get(), |plan| plan.height().get());
-        let mut rectangles = Vec::with_capacity(instance.len());
+        let horizon = instance.horizon().get();
+        let empty = |height| Self { rectangles: Vec::new(), height, horizon, borders: Vec::new() };
+        let mut layouts: Vec<Self> = heights.into_iter().map(empty).collect();
         for ((buffer, offset), id) in instance.buffers().iter().zip(&offsets).zip(instance.ids()) {
-            let base = bases[buffer.arena.index()] + offset;
-            rectangles.extend(buffer.pieces().map(|piece| Rectangle {
+            let pieces = buffer.pieces().map(|piece| Rectangle {
                 start: piece.steps.start().get(),
                 end: piece.steps.end().get(),
-                low: base + piece.window.start.get(),
-                high: base + piece.window.end.get(),
+                low: offset + piece.window.start.get(),
+                high: offset + piece.window.end.get(),
                 id,
-            }));
+            });
+            layouts[buffer.arena.index()].rectangles.extend(pieces);
         }
-        let borders = bases.into_iter().filter(|&base| base > 0).collect();
-        Self { rectangles, height, horizon: instance.horizon().get(), borders }
+        layouts
     }
 }
 
-/// The first address of each arena if they are stacked.
-fn bases(instance: &Instance, plan: &VerifiedPlan<'_>) -> Vec<u64> {
-    let mut tops = vec![0_u64; instance.arenas().len()];
-    for (buffer, offset) in instance.buffers().iter().zip(plan.offsets()) {
-        let top = &mut tops[buffer.arena.index()];
-        *top = (*top).max(offset.get() + buffer.size.get());
-    }
-    let mut below = 0;
-    for top in &mut tops {
-        let base = below;
-        below += *top;
-        *top = base;
-    }
-    tops
-}
-
-/// Offsets without any reuse, in the order in which the buffers become live.
-fn stacked(instance: &Instance) -> Vec<u64> {
+/// Offsets without any reuse, in the order in which the buffers become live, and the heights of the arenas.
+fn stacked(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
     let mut order: Vec<BufferId> = instance.ids().collect();
     order.sort_by_key(|&id| (instance.buffer(id).live.start(), id));
     let mut offsets = vec![0; instance.len()];
-    let mut top = 0;
+    let mut tops = vec![0; instance.arenas().len()];
     for id in order {
-        offsets[id.index()] = top;
-        top += instance.buffer(id).size.get();
+        let top = &mut tops[instance.buffer(id).arena.index()];
+        offsets[id.index()] = *top;
+        *top += instance.buffer(id).size.get();
     }
-    offsets
+    (offsets, tops)
 }
 
 #[cfg(test)]
@@ -92,14 +88,17 @@ mod tests {
     }
 
     #[test]
-    fn arenas_lie_one_above_the_other() {
+    fn each_arena_has_addresses_of_its_own() {
         let instance = Instance::builder()
             .buffers([buffer(4, 0, 1), buffer(2, 0, 1).in_arena(ArenaId::new(1))])
             .arenas([Arena::default(), Arena::default()])
             .build()
             .expect("valid");
         let plan = instance.verify(Plan::from_offsets([0, 3].map(Offset::new))).expect("valid");
-        let layout = Layout::new(&instance, Some(&plan));
-        assert_eq!((layout.rectangles[1].low, layout.height, &layout.borders[..]), (7, 9, &[4][..]));
+        for (plan, low) in [(Some(&plan), 3), (None, 0)] {
+            let layouts = Layout::of_arenas(&instance, plan);
+            let seen = |layout: &Layout| (layout.rectangles.len(), layout.rectangles[0].low, layout.height);
+            assert_eq!(layouts.iter().map(seen).collect::<Vec<_>>(), [(1, 0, 4), (1, low, low + 2)]);
+        }
     }
 }

@@ -1,53 +1,104 @@
-//! The load curve: the bytes in use at each step.
+//! The load curve: the bytes in use at each step, arena by arena.
 
-use planlab_dsa::{Bytes, Instance};
+use planlab_dsa::{ArenaId, Bytes, Instance, LoadCurve};
 
 use plotters::element::Text;
 use plotters::series::AreaSeries;
-use plotters::style::Color;
+use plotters::style::{Color, RGBColor};
 
-use super::chart::{Entry, Key, LETTERS, Room, centered, chart, legend, level};
+use super::chart::{Entry, Key, LETTERS, Room, centered, chart, legend, letters, level};
 use super::coord::Axis;
-use super::palette::{BLUE, GRAY, RED, TEXT};
-use super::{Drawing, figure};
+use super::palette::{BLUE, GRAY, PURPLE, RED, TEXT};
+use super::{Area, ArenaFacts, Drawing, Drawn, figure};
 use crate::format::{bytes, count_real, real};
 
-/// Draws the bytes in use over the steps, the load, and a plan's height if given.
+/// Pixels left of the legend.
+const LEFT: u32 = 756;
+/// Width and height of the picture of one arena in pixels.
+const SIZE: (u32, u32) = (900, 320);
+
+/// Draws the bytes in use over the steps, the load, the capacity, and a plan's height if given; several arenas one below
+/// the other. The height is that of an instance with one arena: several have no common one.
 #[must_use]
 pub fn load_curve_plot(instance: &Instance, height: Option<Bytes>) -> Drawing {
-    const LEFT: u32 = 756;
-    let load = instance.load();
-    let x = Axis::counts("step", f64::from(instance.horizon().get()));
-    let y = Axis::bytes("in use", real(load.bytes.max(height.unwrap_or_default()).get()));
-    let room = Room { top: 24, ..Room::default() };
-    let curve = outline(instance, LEFT - room.left - room.right);
-    let entry = |key, color, text| Entry { key, color, text };
-    let mut entries = vec![
-        entry(Key::Box, BLUE, "in use".to_owned()),
-        entry(Key::Line { dashed: true }, GRAY, format!("load {}", bytes(load.bytes.get()))),
-    ];
-    if let Some(height) = height {
-        entries.push(entry(Key::Line { dashed: false }, RED, format!("height {}", bytes(height.get()))));
-    }
-    figure("Load curve", (900, 320), move |root| {
-        let area = legend(root, LEFT, room.top, &entries)?;
-        let mut chart = chart(&area, room, &x, &y)?;
-        chart.draw_series(AreaSeries::new(curve.clone(), 0.0, BLUE.mix(0.3)).border_style(BLUE))?;
-        level(&mut chart, real(load.bytes.get()), GRAY.stroke_width(2), true)?;
-        if let Some(height) = height {
-            level(&mut chart, real(height.get()), RED.stroke_width(2), false)?;
-        }
-        let (peak, top) = chart.backend_coord(&(f64::from(load.step.get()), y.high()));
-        root.draw(&Text::new("\u{25be}", (peak, top - 8), centered(LETTERS, TEXT)))?;
-        Ok(())
+    let arenas = ArenaFacts::list(instance);
+    let height = height.filter(|_| arenas.len() == 1);
+    let curves: Vec<Curve> = arenas
+        .into_iter()
+        .zip(0_u16..)
+        .map(|(arena, number)| Curve::new(arena, instance, ArenaId::new(number), height))
+        .collect();
+    let count = u32::try_from(curves.len()).expect("an arena's number has 16 bits");
+    figure("Load curve", (SIZE.0, SIZE.1.saturating_mul(count)), move |root| {
+        let areas = (0..count).map(|number| root.clone().shrink((0, number * SIZE.1), SIZE));
+        areas.zip(&curves).try_for_each(|(area, curve)| curve.draw(&area))
     })
 }
 
+/// The curve of one arena.
+struct Curve {
+    arena: ArenaFacts,
+    corners: Vec<(f64, f64)>,
+    height: Option<Bytes>,
+    x: Axis,
+    y: Axis,
+}
+
+impl Curve {
+    fn new(arena: ArenaFacts, instance: &Instance, id: ArenaId, height: Option<Bytes>) -> Self {
+        let room = room();
+        let horizon = instance.horizon().get();
+        let top = arena.axis_top(arena.load.bytes.max(height.unwrap_or_default()).get());
+        Self {
+            corners: outline(&instance.arena_load_curve(id), horizon, LEFT - room.left - room.right),
+            height,
+            x: Axis::counts("step", f64::from(horizon)),
+            y: Axis::bytes("in use", real(top)),
+            arena,
+        }
+    }
+
+    /// Lines across the chart: bytes, colour, whether dashed, name.
+    fn levels(&self) -> Vec<(u64, RGBColor, bool, &'static str)> {
+        let mut levels = vec![(self.arena.load.bytes.get(), GRAY, true, "load")];
+        levels.extend(self.arena.capacity.map(|capacity| (capacity, PURPLE, true, "capacity")));
+        levels.extend(self.height.map(|height| (height.get(), RED, false, "height")));
+        levels
+    }
+
+    fn draw(&self, root: &Area<'_>) -> Drawn {
+        let mut entries = vec![Entry { key: Key::Box, color: BLUE, text: "in use".to_owned() }];
+        entries.extend(self.levels().into_iter().map(|(at, color, dashed, name)| {
+            let text = format!("{name} {}", bytes(at));
+            Entry { key: Key::Line { dashed }, color, text }
+        }));
+        let area = legend(root, LEFT, room().top, &entries)?;
+        let mut chart = chart(&area, room(), &self.x, &self.y)?;
+        chart.draw_series(AreaSeries::new(self.corners.clone(), 0.0, BLUE.mix(0.3)).border_style(BLUE))?;
+        for (at, color, dashed, _) in self.levels() {
+            if real(at) <= self.y.high() {
+                level(&mut chart, real(at), color.stroke_width(2), dashed)?;
+            }
+        }
+        let (left, above) = root.get_base_pixel();
+        let (peak, top) = chart.backend_coord(&(f64::from(self.arena.load.step.get()), self.y.high()));
+        root.draw(&Text::new("\u{25be}", (peak - left, top - above - 8), centered(LETTERS, TEXT)))?;
+        if let Some(name) = &self.arena.name {
+            let at = (room().left.cast_signed(), 12);
+            root.draw(&Text::new(name.as_str(), at, letters(LETTERS, TEXT)))?;
+        }
+        Ok(())
+    }
+}
+
+fn room() -> Room {
+    Room { top: 24, ..Room::default() }
+}
+
 /// The curve as corners; if several lie in one column of pixels, their minimum and maximum.
-fn outline(instance: &Instance, columns: u32) -> Vec<(f64, f64)> {
-    let curve = instance.load_curve();
+fn outline(curve: &LoadCurve, horizon: u32, columns: u32) -> Vec<(f64, f64)> {
     let points = curve.points();
-    let width = f64::from(instance.horizon().get().max(1)) / f64::from(columns);
+    let width = f64::from(horizon.max(1)) / f64::from(columns);
     let mut corners: Vec<(f64, f64)> = Vec::new();
     if count_real(points.len()) < 2.0 * f64::from(columns) {
         for (step, load) in points {
@@ -83,7 +134,7 @@ mod tests {
     fn the_peak_of_the_curve_is_the_load_however_many_steps_there_are() {
         for count in [10, 10_000] {
             let instance = instance(count);
-            let corners = outline(&instance, 648);
+            let corners = outline(&instance.load_curve(), instance.horizon().get(), 648);
             let most = corners.iter().map(|corner| corner.1).fold(0.0, f64::max);
             assert_eq!(most, real(instance.load().bytes.get()));
             assert!(corners.len() < 3000);

@@ -4,6 +4,7 @@
 //! and on our own backend for SVG. [`chart`] contains the common parts of charts: axes with our units, marks, the
 //! legend.
 
+mod arenas;
 mod backend;
 pub(crate) mod bars;
 pub(crate) mod chart;
@@ -33,6 +34,7 @@ use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::style::RGBColor;
 
 use crate::ReportError;
+pub(crate) use arenas::ArenaFacts;
 use backend::{Canvas, Failure, Svg};
 use raster::Raster;
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::queries::{Board, CellRow, Leader, Leaders};
-use planlab_results::statistics::ShiftedMean;
 
-use crate::data::compare::Comparison;
+use crate::data::compare::{Comparison, key, whole};
 use crate::data::model::Model;
 use crate::data::tables;
 use crate::format::{bytes, count, nanoseconds, real};
@@ -72,14 +71,31 @@ pub(super) fn scope(compared: &Comparison) -> String {
         compared.of,
         compared.scope
     );
-    if compared.left_out == 0 {
-        return compares;
+    let penalised = compared.ranked.iter().any(|one| one.unanswered > 0);
+    let penalty = if penalised { format!(" {PENALTY}") } else { String::new() };
+    let mut left_out = compared.left_out.iter().map(|(why, labels)| {
+        let mut names: Vec<&str> = labels.iter().map(|label| key(label)).collect();
+        names.dedup();
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("{}{more} ({})", names.join(", "), why.reason())
+    });
+    match left_out.next() {
+        None => compares + &penalty,
+        Some(first) => {
+            let all: Vec<String> = std::iter::once(first).chain(left_out).collect();
+            format!("{compares}{penalty} Left out: {}.", all.join("; "))
+        }
     }
-    format!(
-        "{compares} Left out: {} that did not run on all of these, failed on one, or hand memory over in place.",
-        counted(compared.left_out as u64, "variant")
-    )
 }
+
+/// The most planners that are named as left out for one reason.
+const NAMED: usize = 6;
+
+/// How a cell without an answer counts, in words.
+const PENALTY: &str = "A cell without an answer counts as a plan of twice the bound, or as the highest plan of its workload \
+    if that is higher, and with its time limit.";
 
 /// One row for each family, with its best variant; the best first.
 pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
@@ -87,13 +103,14 @@ pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Ta
         name,
         "One row for each planner, by its best variant. Gap: height over the best bound that any planner proved, less 1; \
          the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each cell ran \
-         alone.",
+         alone. No answer: cells that failed, found nothing or ran out of time; each counts with a penalty.",
         &[
             ("family", "Planner"),
             ("best", "Best variant"),
             ("variants", "Variants"),
             ("mean_gap", "Mean gap"),
             ("mean_time_ns", "Mean time"),
+            ("no_answer", "No answer"),
             ("summary", "What it does"),
         ],
     );
@@ -107,6 +124,7 @@ pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Ta
             Value::count(family.variants),
             Value::Share(best.gap),
             Value::or_missing(best.time_ns.map(Value::Nanoseconds)),
+            Value::count(best.unanswered),
             summary.unwrap_or_else(|| Value::text("")),
         ]);
     }
@@ -129,8 +147,9 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
         name,
         "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
          1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \
-         common workloads, if the planner has an answer on all of them. Optimal: at the bound. \u{21c4}: hands \
-         memory over in place where the instance permits it; the others never do, and their gap says so.",
+         common workloads, if the planner ran on all of them. No answer: cells that count with a gap of 100 %, or the \
+         largest on their workload, and with their time limit. Optimal: at the bound. \u{21c4}: \
+          hands memory over in place where the instance permits it; the others never do, and their gap says so.",
         &[
             ("planner", "Planner"),
             ("common_gap", "Gap, common"),
@@ -141,6 +160,7 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
             ("optimal", "Optimal"),
             ("mean_gap", "Gap, all"),
             ("mean_time_ns", "Time, all"),
+            ("no_answer", "No answer"),
             ("failures", "Failures"),
         ],
     );
@@ -154,8 +174,6 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
 /// A planner's row, with its common gap and its gap for sorting, infinite if it has none.
 fn row(site: &Site<'_>, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
     let common = common.iter().find(|common| common.planner_number == leader.planner_number);
-    // Means are comparable only if they cover the same cells.
-    let whole = |mean: ShiftedMean| mean.mean.filter(|_| mean.failures == 0);
     let common_gap = common.and_then(|common| whole(common.mean_gap()));
     let common_time = common.and_then(|common| whole(common.mean_time()));
     let gap = leader.mean_gap().mean;
@@ -169,6 +187,7 @@ fn row(site: &Site<'_>, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Va
         Value::count(leader.optimal),
         Value::or_missing(gap.map(Value::Share)),
         Value::or_missing(leader.mean_time().mean.map(Value::Nanoseconds)),
+        Value::count(leader.unanswered),
         Value::count(leader.failures),
     ];
     (common_gap.unwrap_or(f64::INFINITY), gap.unwrap_or(f64::INFINITY), row)

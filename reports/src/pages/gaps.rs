@@ -1,15 +1,15 @@
 //! The page on gaps: how close each planner comes to the best bound, over all and on each workload.
 
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_results::queries::{GAP_SHIFT, PlannerGaps};
-use planlab_results::statistics::shifted_geometric_mean;
+use planlab_results::queries::Leader;
 use planlab_results::table::Table;
 
-use crate::data::compare::family;
+use crate::data::compare::{family, whole};
 use crate::data::model::Model;
 use crate::data::tables;
-use crate::figures::gap;
+use crate::figures::{Series, gap};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
 
@@ -19,20 +19,22 @@ const SHOWN: usize = 12;
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "How close do plans come?";
     let model = site.model;
-    let order = by_quality(model);
+    let coverage = Coverage::of(model);
+    let order = by_quality(model, &coverage);
     let (groups, all) = (tables::gaps_by_group(model), tables::gaps(model, |number| site.page_of(number)));
     let mut page = Page::new("gaps.html", question).named(Menu::Planners, question);
-    page.pieces.push(Piece::note(
+    page.pieces.push(Piece::note(format!(
         "The gap of a plan: its height over the best bound that any planner proved, less 1. A gap of 0 is optimal. Here \
-         is one variant of each planner, the one with the least mean gap, and the best planner first; the files have \
-         all variants.",
-    ));
+         is one variant of each planner, the best planner first: {} The files have all variants.",
+        coverage.sentence(model)
+    )));
     let caption = "A dot for each workload; the bar marks the median. The scale is linear near 0 and logarithmic \
-                   far from it. Planners ran on different workloads.";
-    page.pieces.extend(gap::plot(&gaps(model, &order)).map(|drawing| Piece::chapter(drawing, caption)));
+                   far from it. Behind a name: the workloads that the planner ran on, if it did not run on all.";
+    page.pieces
+        .extend(gap::plot(&gaps(model, &order, &coverage)).map(|drawing| Piece::chapter(drawing, caption)));
     for (heading, table) in [("By group of workloads", groups), ("By workload", all)] {
         page.pieces.push(Piece::heading(heading));
-        page.pieces.extend(by_planner(&table, &order));
+        page.pieces.extend(by_planner(&table, &order, &coverage));
         let (csv, tex) = (format!("tables/{}.csv", table.name), format!("tables/{}.tex", table.name));
         page.pieces
             .push(Piece::note(Text::from("All variants: ").link("CSV", csv).plain(" ").link("LaTeX", tex)));
@@ -42,55 +44,105 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 }
 
 /// The columns of the best planners, and those of the others on demand.
-fn by_planner(table: &Table, order: &[usize]) -> Vec<Piece> {
+fn by_planner(table: &Table, order: &[usize], coverage: &Coverage) -> Vec<Piece> {
     let (best, others) = order.split_at(order.len().min(SHOWN));
-    let mut pieces = vec![Piece::Table(tables::with_planners(table, best))];
+    let with = |planners| tables::with_planners(table, planners, |planner| coverage.remark(planner));
+    let mut pieces = vec![Piece::Table(with(best))];
     if !others.is_empty() {
         let title = format!("{} more planner{}", others.len(), if others.len() == 1 { "" } else { "s" });
-        pieces.push(Piece::Folded(title, tables::with_planners(table, others)));
+        pieces.push(Piece::Folded(title, with(others)));
     }
     pieces
 }
 
-/// The best variant of each family, by mean gap. A planner that ran on many workloads is not behind one that ran on a
-/// few: those on at least a tenth of the most workloads come first.
-fn by_quality(model: &Model) -> Vec<usize> {
-    let most = model.planner_gaps.iter().map(|own| own.cells).max().unwrap_or(0);
-    let mean = |own: &PlannerGaps| {
-        let gaps = own.gaps.iter().map(|gap| Some(gap.max(0.0)));
-        shifted_geometric_mean(gaps, GAP_SHIFT).mean.unwrap_or(f64::INFINITY)
-    };
-    let rank = |own: &PlannerGaps| {
-        let is_in_place = model.all.planners[own.planner_number].is_in_place;
-        (is_in_place, own.cells * 10 < most, mean(own))
-    };
-    let mut best: BTreeMap<&str, ((bool, bool, f64), usize)> = BTreeMap::new();
-    for own in &model.planner_gaps {
-        let name = family(&model.all.planners[own.planner_number].label);
-        let entry = (rank(own), own.planner_number);
-        best.entry(name)
-            .and_modify(|known| {
-                if before(&entry.0, &known.0) {
-                    *known = entry;
-                }
-            })
-            .or_insert(entry);
+/// The number of workloads that each planner ran on, of all on which one did.
+struct Coverage {
+    /// By planner.
+    own: BTreeMap<usize, usize>,
+    of: usize,
+}
+
+impl Coverage {
+    fn of(model: &Model) -> Self {
+        let workloads: BTreeSet<usize> = model.gaps.iter().map(|gap| gap.workload_number).collect();
+        let own = model.whole.all.iter().map(|leader| (leader.planner_number, leader.workloads)).collect();
+        Self { own, of: workloads.len() }
     }
-    let mut best: Vec<((bool, bool, f64), usize)> = best.into_values().collect();
-    best.sort_by(|(a, _), (b, _)| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| a.2.total_cmp(&b.2)));
+
+    fn count(&self, planner: usize) -> usize {
+        self.own.get(&planner).copied().unwrap_or(0)
+    }
+
+    /// ` (2 of 8)` for a planner that did not run on all workloads.
+    fn remark(&self, planner: usize) -> String {
+        match self.count(planner) {
+            own if own < self.of => format!(" ({own} of {})", self.of),
+            _ => String::new(),
+        }
+    }
+
+    /// How planners are ordered, in words.
+    fn sentence(&self, model: &Model) -> String {
+        match model.whole.common_workloads.len() {
+            0 => "those on more workloads, and of these the least mean gap.".to_owned(),
+            common => format!(
+                "the least mean gap on the {common} of {} workloads that all planners on at least half of them ran on. \
+                 Behind them are those that did not run on all of these, the ones on more workloads first.",
+                self.of
+            ),
+        }
+    }
+}
+
+/// A planner's place among others: those in place come last, before them those that did not run on all common
+/// workloads, which do not compare by their means: the ones on more workloads come first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place {
+    group: (bool, bool, Reverse<usize>),
+    mean: f64,
+}
+
+impl Place {
+    fn of(model: &Model, coverage: &Coverage, leader: &Leader) -> Self {
+        let planner = leader.planner_number;
+        let common = model.whole.common.iter().find(|common| common.planner_number == planner);
+        let compared = common.and_then(|common| whole(common.mean_gap()));
+        let covered = if compared.is_some() { usize::MAX } else { coverage.count(planner) };
+        Self {
+            group: (model.all.planners[planner].is_in_place, compared.is_none(), Reverse(covered)),
+            mean: compared.or(leader.mean_gap().mean).map_or(f64::INFINITY, |mean| mean.max(0.0)),
+        }
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.group.cmp(&other.group).then_with(|| self.mean.total_cmp(&other.mean))
+    }
+}
+
+/// The best variant of each family, the best first.
+fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
+    let mut best: BTreeMap<&str, (Place, usize)> = BTreeMap::new();
+    for leader in &model.whole.all {
+        let planner = leader.planner_number;
+        let place = Place::of(model, coverage, leader);
+        let entry = best.entry(family(&model.all.planners[planner].label)).or_insert((place, planner));
+        if place.cmp(&entry.0).is_lt() {
+            *entry = (place, planner);
+        }
+    }
+    let mut best: Vec<(Place, usize)> = best.into_values().collect();
+    best.sort_by(|(a, _), (b, _)| a.cmp(b));
     best.into_iter().map(|(_, planner)| planner).collect()
 }
 
-fn before(a: &(bool, bool, f64), b: &(bool, bool, f64)) -> bool {
-    (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| a.2.total_cmp(&b.2)).is_lt()
-}
-
 /// The gaps of these planners.
-fn gaps(model: &Model, order: &[usize]) -> Vec<gap::Gaps> {
+fn gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<gap::Gaps> {
     let of = |&planner: &usize| {
         let own = model.planner_gaps.iter().find(|own| own.planner_number == planner)?;
+        let series = model.series(planner);
+        let label = series.label.clone() + &coverage.remark(planner);
         Some(gap::Gaps {
-            series: model.series(planner),
+            series: Series { label, ..series },
             failures: own.cells - own.gaps.len(),
             gaps: own.workloads.iter().cloned().zip(own.gaps.iter().map(|gap| gap.max(0.0))).collect(),
         })

@@ -1,5 +1,8 @@
 //! The front page: what was run, what to use, what was found, in pictures first and tables after.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use planlab_results::audit::Finding;
 use planlab_results::{Status, keeps_plans};
 
@@ -51,13 +54,46 @@ fn status(site: &Site<'_>) -> Piece {
             counted(missing, "instance or plan", "instances or plans")
         ));
     }
+    let unanswered = unanswered(site.model);
     text = match failures {
-        0 => text.plain("Nothing failed: no crash, no false answer, no contradiction. "),
+        0 if unanswered.is_empty() => {
+            text.plain("Nothing failed: no crash, no false answer, no contradiction. ")
+        }
+        0 => text.plain("No crash, no false answer, no contradiction. "),
         1 => text.strong("1 kind of failure needs an explanation. "),
         kinds => text.strong(format!("{kinds} kinds of failure need an explanation. ")),
     };
+    if !unanswered.is_empty() {
+        text = text.strong(without_answer(&unanswered)).plain(" ");
+    }
     text = text.link("What happened in this run?", "run.html");
-    if failures + missing == 0 { Piece::fine(text) } else { Piece::alert(text) }
+    if failures + missing + unanswered.len() == 0 { Piece::fine(text) } else { Piece::alert(text) }
+}
+
+/// The number of rows without an answer of each planner that has some, and did not fail; the most first.
+fn unanswered(model: &Model) -> Vec<(&str, u64)> {
+    let mut rows: BTreeMap<usize, u64> = BTreeMap::new();
+    for (&(planner, status), count) in &model.all.statuses {
+        if status.lacks_answer() && !status.is_failure() {
+            *rows.entry(planner).or_default() += count;
+        }
+    }
+    let label = |(planner, rows): (usize, u64)| (key(&model.all.planners[planner].label), rows);
+    let mut rows: Vec<(&str, u64)> = rows.into_iter().map(label).collect();
+    rows.sort_by_key(|&(label, rows)| (Reverse(rows), label));
+    rows
+}
+
+/// Who has no answer, and how often.
+fn without_answer(unanswered: &[(&str, u64)]) -> String {
+    const NAMED: usize = 6;
+    let all: u64 = unanswered.iter().map(|(_, rows)| rows).sum();
+    let names: Vec<String> =
+        unanswered.iter().take(NAMED).map(|(label, rows)| format!("{label} {}", count(*rows))).collect();
+    let more = unanswered.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more planners") };
+    let rows = counted(usize::try_from(all).unwrap_or(usize::MAX), "row ended", "rows ended");
+    format!("{rows} without an answer: {}{more}.", names.join(", "))
 }
 
 fn counted(number: usize, one: &str, several: &str) -> String {

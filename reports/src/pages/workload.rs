@@ -88,18 +88,22 @@ fn caption(model: &Model, cell: &CellRow) -> String {
     format!("{}: {height}, {}", model.planner(cell).label, cell.status.name())
 }
 
-fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'static str, String)> {
+fn numbers<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Vec<(&'s str, String)> {
     let subject = &model.workloads[workload];
     let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
-    let mut pairs = vec![("buffers", count(subject.buffers)), ("load", exact(subject.load))];
+    let arenas = stored.map_or(&[][..], |stored| &stored.arenas);
+    let load = if arenas.is_empty() {
+        exact(subject.load)
+    } else {
+        exact(subject.load) + ", the sum over the arenas"
+    };
+    let mut pairs = vec![("buffers", count(subject.buffers)), ("load", load)];
+    pairs.extend(arenas.iter().map(|(name, load)| (name.as_str(), load.clone())));
     if let Some(stored) = stored {
         pairs.push(("steps", count(u64::from(stored.steps))));
         pairs.push(("sum of sizes", exact(stored.total)));
         if stored.in_place > 0 {
             pairs.push(("in-place permissions", count(stored.in_place as u64)));
-        }
-        if stored.arenas > 1 {
-            pairs.push(("arenas", count(stored.arenas as u64)));
         }
     }
     if let Some(best) = model.cells_of(workload).map(|cell| cell.best_bound).max() {

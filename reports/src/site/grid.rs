@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::html::script_data;
 use maud::{Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
 use rustc_hash::FxHashMap;
@@ -43,7 +44,7 @@ impl Grid {
         words
     }
 
-    fn data<'w>(&self, words: &'w [Vec<String>]) -> String {
+    fn data<'w>(&self, words: &'w [Vec<String>]) -> Json {
         let title = |&at: &usize| {
             let column = &self.table.columns[at];
             json!({ "key": column.key, "title": column.title, "kind": self.kinds[at] })
@@ -64,9 +65,7 @@ impl Grid {
             .iter()
             .map(|row| self.order.iter().map(|&at| encoded(&row[at], &numbers[at])).collect())
             .collect();
-        let data = json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages });
-        // Text in the data must not end the script.
-        data.to_string().replace('<', "\\u003c")
+        json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages })
     }
 }
 
@@ -93,7 +92,7 @@ pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
                 tbody {}
             }
         }
-        script #data type="application/json" { (PreEscaped(data)) }
+        script #data type="application/json" { (script_data(&data)) }
         script { (PreEscaped(SCRIPT)) }
     }
 }

@@ -1,7 +1,9 @@
 //! Writes a page as HTML.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use planlab_dsa::{is_unprintable, printable_text};
 use planlab_results::table::{Table, Value};
+use serde_json::Value as Json;
 
 use super::page::{Entry, Figure, Head, Menu, Page, Picture, Piece, Source, Span, Style, Text};
 use super::{grid, timeline, viewer};
@@ -80,6 +82,24 @@ pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportErr
     ))
 }
 
+/// Data as JSON inside of a script. Text in it cannot end the script; unprintable letters are written out, so that the
+/// script shows them as the rest of the page does.
+pub(super) fn script_data(data: &Json) -> Markup {
+    let data = data.to_string();
+    let mut safe = String::with_capacity(data.len());
+    for letter in data.chars() {
+        match letter {
+            '<' => safe.push_str("\\u003c"),
+            // Its backslash is a letter of the text.
+            letter if is_unprintable(letter) => {
+                safe.extend(std::iter::once('\\').chain(letter.escape_unicode()))
+            }
+            letter => safe.push(letter),
+        }
+    }
+    PreEscaped(safe)
+}
+
 /// A document with its style and scripts.
 fn document(page: &Page, body: &Markup) -> String {
     let markup = html! {
@@ -99,7 +119,8 @@ fn document(page: &Page, body: &Markup) -> String {
             }
         }
     };
-    markup.into_string()
+    // What a page shows is of many hands; no letter of it hides or turns the text around it.
+    printable_text(&markup.into_string()).into_owned()
 }
 
 /// Title and pieces; `root` is the path from the page to the report's folder.

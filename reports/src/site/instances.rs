@@ -1,21 +1,24 @@
 //! The instances of a store, and the maps of its plans, for pages.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use planlab_dsa::{Bytes, Digest, Instance, Labels, VerifiedPlan};
 use planlab_files::NewFolder;
+use planlab_results::format::bytes;
 use planlab_results::{Record, load_instance, load_plan};
 
 use super::Site;
 use super::names::slug;
 use crate::ReportError;
 use crate::data::chosen::choose;
+use crate::data::clock::Clock;
 use crate::figures::{
-    Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
+    ArenaFacts, Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
     size_distribution_plot,
 };
 use crate::site::page::Piece;
-use crate::site::viewer::{CallStacks, Panel, Scene, ViewerPart, why};
+use crate::site::viewer::{Panel, Scene, ViewerPart, why};
 
 /// Larger instances have pictures instead of viewers, whose pages would take megabytes each.
 const VIEWED: usize = 20_000;
@@ -27,7 +30,8 @@ pub(crate) struct Stored {
     pub(crate) total: u64,
     /// Permissions to overwrite in place.
     pub(crate) in_place: usize,
-    pub(crate) arenas: usize,
+    /// Each arena and its load, if there are several.
+    pub(crate) arenas: Vec<(String, String)>,
     pub(crate) load_curve: Drawing,
     pub(crate) sizes: Drawing,
     pub(crate) mapped: Vec<Mapped>,
@@ -99,13 +103,12 @@ fn stored(
     };
     let best = model.best_cell(workload).and_then(|cell| cell.height);
     let (mapped, panels) = maps(site, folder, workload, (&instance, &labels), chosen)?;
-    let is_viewed = !panels.is_empty() && instance.len() <= VIEWED;
-    let viewer = is_viewed.then(|| ViewerPart::new(&scene(&instance, &labels, panels), CAPTION));
+    let viewer = (!panels.is_empty()).then(|| ViewerPart::new(&scene(&instance, &labels, panels), CAPTION));
     Ok(Some(Stored {
         steps: instance.horizon().get(),
         total: instance.total().get(),
         in_place: instance.in_place().len(),
-        arenas: instance.arenas().len(),
+        arenas: arena_loads(&instance, &labels),
         load_curve: load_curve_plot(&instance, best.map(Bytes::new)),
         sizes: size_distribution_plot(&instance),
         mapped,
@@ -116,7 +119,18 @@ fn stored(
 const CAPTION: &str = "Time across, address up, on the same axes; above, the bytes in use at each step.";
 
 fn scene<'a>(instance: &'a Instance, labels: &'a Labels, panels: Vec<Panel>) -> Scene<'a> {
-    Scene { instance, labels, panels, stacks: CallStacks::default(), bound: None }
+    Scene { panels, ..Scene::new(Cow::Borrowed(instance), Cow::Borrowed(labels)) }
+}
+
+/// The load of each of several arenas, and its step as the file has it.
+fn arena_loads(instance: &Instance, labels: &Labels) -> Vec<(String, String)> {
+    let clock = Clock::of(instance, labels);
+    let line = |arena: ArenaFacts| {
+        let load = format!("load {} at step {}", bytes(arena.load.bytes.get()), clock.at(arena.load.step));
+        let capacity = arena.capacity.map(|capacity| format!(", capacity {}", bytes(capacity)));
+        Some((arena.name?, load + &capacity.unwrap_or_default()))
+    };
+    ArenaFacts::list(instance).into_iter().filter_map(line).collect()
 }
 
 /// The chosen plans that can be read, and how the viewer shows them.
@@ -148,18 +162,25 @@ fn maps(
             before => format!("-{}", before + 1),
         };
         let name = format!("{}--{}{again}", site.slugs[workload], slug(label));
-        let panel = Panel::plan(label, instance, &plan);
-        let alone = Scene { bound: Some(cell.best_bound), ..scene(instance, labels, vec![panel]) };
-        let why = why(&alone);
-        let maps = if instance.len() <= VIEWED {
-            Maps::Viewer(ViewerPart::new(&alone, CAPTION))
-        } else {
-            let title = format!("{label} on {}", model.workloads[workload].key);
-            let top = top.max(cell.height.unwrap_or(0));
-            let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
-            pictures(folder, &name, (instance, labels), &plan, &options)?
+        // A scene shows one arena.
+        let alone = (instance.arenas().len() == 1).then(|| {
+            let panel = Panel::plan(label, instance, &plan);
+            Scene { bound: Some(cell.best_bound), ..scene(instance, labels, vec![panel]) }
+        });
+        let why = alone.as_ref().map(why).unwrap_or_default();
+        let maps = match alone {
+            Some(alone) if instance.len() <= VIEWED => {
+                let viewer = ViewerPart::new(&alone, CAPTION);
+                panels.extend(alone.panels);
+                Maps::Viewer(viewer)
+            }
+            _ => {
+                let title = format!("{label} on {}", model.workloads[workload].key);
+                let top = top.max(cell.height.unwrap_or(0));
+                let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
+                pictures(folder, &name, (instance, labels), &plan, &options)?
+            }
         };
-        panels.extend(alone.panels);
         let (page, colours) = (format!("cells/{name}.html"), map_colours(instance, labels));
         mapped.push(Mapped { cell: number, row: row.clone(), page, maps, why, colours });
     }

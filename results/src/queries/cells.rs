@@ -9,7 +9,7 @@ use planlab_dsa::{Evidence, Stop};
 use polars::prelude::*;
 
 use super::planners::{Planner, Planners};
-use super::{Tables, collect, read, refused, rows};
+use super::{PENALTY_GAP, Tables, collect, read, refused, rows};
 use crate::StoreError;
 use crate::columns::Table;
 use crate::fields::{Field as _, table};
@@ -194,13 +194,24 @@ impl Cells {
     }
 
     /// The cells without a given capacity. `answer_gap` is the gap, or null if the run failed, even if it left a plan
-    /// before it failed.
+    /// before it failed. `scored_gap` and `scored_time` are what a mean counts: where an answer lacks, the penalty and
+    /// the time limit.
     pub(super) fn free(&self) -> LazyFrame {
         let gap = when(rows::is(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
+        let lacks_answer = || rows::is(Status::lacks_answer);
+        let worst = col("answer_gap").max().over([col("workload_number")]).expect("a column");
+        let penalty = rows::higher(worst.fill_null(lit(PENALTY_GAP)), lit(PENALTY_GAP));
+        let limit = when(col("lane").eq(lit(Lane::Timing.name())))
+            .then(col("wall_limit_ns").cast(DataType::Float64))
+            .otherwise(lit(NULL));
         self.frame
             .clone()
             .lazy()
             .filter(col("target_bytes").is_null())
             .with_columns([gap.alias("answer_gap")])
+            .with_columns([
+                when(lacks_answer()).then(penalty).otherwise(col("answer_gap")).alias("scored_gap"),
+                when(lacks_answer()).then(limit).otherwise(col("time_ns")).alias("scored_time"),
+            ])
     }
 }

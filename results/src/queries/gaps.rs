@@ -38,8 +38,10 @@ table! {
         pub planner_number: usize,
         /// The number of its cells in the group.
         pub cells: usize,
-        /// The gaps of the cells with an answer, in the order of the cells.
-        pub gaps: Vec<f64>,
+        /// The number of them with an answer.
+        pub answers: usize,
+        /// The gaps of the cells in their order; those without an answer count with a penalty.
+        pub scored_gaps: Vec<f64>,
     }
 }
 
@@ -60,10 +62,11 @@ table! {
 }
 
 impl GroupGaps {
-    /// The geometric mean, shifted by [`GAP_SHIFT`]; cells without an answer count as failures.
+    /// The geometric mean, shifted by [`GAP_SHIFT`], with penalties; cells that were not to have an answer are its
+    /// failures.
     #[must_use]
     pub fn mean(&self) -> ShiftedMean {
-        mean_of(&self.gaps, self.cells, GAP_SHIFT)
+        mean_of(&self.scored_gaps, self.cells, GAP_SHIFT)
     }
 }
 
@@ -87,7 +90,8 @@ impl Cells {
         let groups = cells.group_by(by).agg([
             col("group_from").first(),
             len().cast(DataType::UInt64).alias("cells"),
-            col("answer_gap").drop_nulls().alias("gaps"),
+            rows::is(Status::is_answer).cast(DataType::UInt64).sum().alias("answers"),
+            col("scored_gap").drop_nulls().alias("scored_gaps"),
         ]);
         read(groups.sort(["group_from", "planner_number"], SortMultipleOptions::default()))
     }

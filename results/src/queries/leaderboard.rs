@@ -10,6 +10,9 @@ use crate::statistics::{ShiftedMean, shifted_geometric_mean};
 
 /// A shift of 1 % prevents gaps of 0 from dominating a geometric mean.
 pub const GAP_SHIFT: f64 = 0.01;
+/// The gap that a mean counts for a cell without an answer: that of a plan twice as high as the bound, or the largest gap
+/// of any planner on the workload if that is larger.
+pub const PENALTY_GAP: f64 = 1.0;
 /// 1 ms, in nanoseconds.
 const TIME_SHIFT: f64 = 1e6;
 
@@ -30,26 +33,34 @@ table! {
         pub optimal: usize,
         /// The cells that the planner itself proved optimal.
         pub proved: usize,
+        /// The cells without an answer that were to have one; each counts with a penalty.
+        pub unanswered: usize,
         /// The cells in which it broke its contract.
         pub failures: usize,
         /// Gaps of the cells with an answer, in the order of the cells.
         pub gaps: Vec<f64>,
         /// Times of the cells that ran alone and have an answer, in nanoseconds, in the same order.
         pub times: Vec<f64>,
+        /// The gaps that the mean counts: those of the answers, and penalties.
+        pub scored_gaps: Vec<f64>,
+        /// The times that the mean counts: those of the answers, and the time limit where an answer lacks.
+        pub scored_times: Vec<f64>,
     }
 }
 
 impl Leader {
-    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`]; cells without a gap count as failures.
+    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`], with [`PENALTY_GAP`] where an answer lacks. Its failures
+    /// are the cells that were not to have one.
     #[must_use]
     pub fn mean_gap(&self) -> ShiftedMean {
-        mean_of(&self.gaps, self.cells, GAP_SHIFT)
+        mean_of(&self.scored_gaps, self.cells, GAP_SHIFT)
     }
 
-    /// The geometric mean of the times, shifted by 1 ms; cells without a time count as failures.
+    /// The geometric mean of the times, shifted by 1 ms, with the time limit where an answer lacks; cells that did not
+    /// run alone, or lack an answer and a limit, are its failures.
     #[must_use]
     pub fn mean_time(&self) -> ShiftedMean {
-        mean_of(&self.times, self.cells, TIME_SHIFT)
+        mean_of(&self.scored_times, self.cells, TIME_SHIFT)
     }
 }
 
@@ -145,9 +156,12 @@ fn leaders(cells: LazyFrame) -> LazyFrame {
             count(rows::is(Status::is_answer)).alias("answers"),
             count(col("answer_gap").lt_eq(lit(0.0))).alias("optimal"),
             count(col("status").eq(lit(Status::Optimal.name()))).alias("proved"),
+            count(rows::is(Status::lacks_answer)).alias("unanswered"),
             count(rows::is(Status::is_failure)).alias("failures"),
             col("answer_gap").drop_nulls().alias("gaps"),
             col("time_ns").drop_nulls().alias("times"),
+            col("scored_gap").drop_nulls().alias("scored_gaps"),
+            col("scored_time").drop_nulls().alias("scored_times"),
         ])
         .sort(["planner_number"], SortMultipleOptions::default())
 }

@@ -32,7 +32,7 @@ pub use cells::{CellRow, Cells};
 pub use columns::{COLUMNS, ColumnDoc};
 pub use gaps::{Gap, GroupGaps, PlannerGaps};
 pub use heights::{Height, HeightPairs};
-pub use leaderboard::{Board, GAP_SHIFT, Leader, Leaders};
+pub use leaderboard::{Board, GAP_SHIFT, Leader, Leaders, PENALTY_GAP};
 pub use listing::{ListedRow, Listing};
 pub use planners::{Planner, Variant};
 pub use profiles::Profile;

@@ -146,6 +146,6 @@ pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
     .with_columns([higher(col("bound_plain"), col("best_bound")).alias("bound_plain")])
 }
 
-fn higher(a: Expr, b: Expr) -> Expr {
+pub(super) fn higher(a: Expr, b: Expr) -> Expr {
     when(a.clone().gt_eq(b.clone())).then(a).otherwise(b)
 }

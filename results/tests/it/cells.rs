@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Stop;
-use planlab_results::queries::{CellRow, Cells, Leader, Tables};
-use planlab_results::{Record, Status};
+use planlab_results::queries::{CellRow, Cells, Leader, PENALTY_GAP, Tables};
+use planlab_results::{Lane, Record, Status};
 
 use crate::common::row;
 use crate::queries::curated;
@@ -50,7 +50,23 @@ fn height(cells: &[&CellRow]) -> Option<u64> {
     heights.get(heights.len().checked_sub(1)? / 2).copied()
 }
 
-fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>) {
+/// The gap that a mean counts, beside all cells without a capacity.
+fn scored_gap(cell: &CellRow, all: &[CellRow]) -> Option<f64> {
+    if !cell.status.lacks_answer() {
+        return answer_gap(cell);
+    }
+    let there = all.iter().filter(|other| other.workload == cell.workload);
+    Some(there.filter_map(answer_gap).fold(PENALTY_GAP, f64::max))
+}
+
+fn scored_time(cell: &CellRow) -> Option<f64> {
+    match cell.status.lacks_answer() {
+        true => cell.wall_limit_ns.filter(|_| cell.lane == Lane::Timing).map(|limit| limit as f64),
+        false => cell.time_ns,
+    }
+}
+
+fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>, all: &[CellRow]) {
     let cells: Vec<&CellRow> = workloads.values().flatten().copied().collect();
     let counted = |keep: &dyn Fn(&CellRow) -> bool| cells.iter().filter(|cell| keep(cell)).count();
     assert_eq!((leader.workloads, leader.cells), (workloads.len(), cells.len()));
@@ -60,6 +76,11 @@ fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>) {
     assert_eq!(leader.failures, counted(&|cell| cell.status.is_failure()));
     assert_eq!(leader.gaps, cells.iter().filter_map(|cell| answer_gap(cell)).collect::<Vec<_>>());
     assert_eq!(leader.times, cells.iter().filter_map(|cell| cell.time_ns).collect::<Vec<_>>());
+    assert_eq!(leader.unanswered, counted(&|cell| cell.status.lacks_answer()));
+    let gaps: Vec<f64> = cells.iter().filter_map(|cell| scored_gap(cell, all)).collect();
+    assert_eq!(leader.scored_gaps, gaps);
+    let times: Vec<f64> = cells.iter().filter_map(|cell| scored_time(cell)).collect();
+    assert_eq!(leader.scored_times, times);
 }
 
 /// Workloads on which every planner with at least half of them ran.
@@ -76,6 +97,7 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
     let (_store, rows) = curated();
     let cells = cells(&rows);
     let all = cells.rows().expect("rows");
+    let free: Vec<CellRow> = all.iter().filter(|cell| cell.target_bytes.is_none()).cloned().collect();
     let whole = field(all.iter());
     assert!(whole.len() > 5 && cells.statuses.values().sum::<u64>() == rows.len() as u64);
     let in_place: BTreeSet<usize> =
@@ -86,7 +108,7 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
 
     let leaders = cells.leaders().expect("leaders");
     assert!(leaders.iter().map(|leader| leader.planner_number).eq(whole.keys().copied()));
-    leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number]));
+    leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number], &free));
 
     let boards = cells.boards().expect("boards");
     assert!(boards.len() > 1);
@@ -97,13 +119,13 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         };
         let mut field = field(all.iter().filter(is_of));
         assert!(leaders.all.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
-        leaders.all.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
+        leaders.all.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number], &free));
         let common = common(&field);
         assert_eq!(leaders.common_workloads.len(), common.len());
         field.values_mut().for_each(|own| own.retain(|workload, _| common.contains(workload)));
         field.retain(|_, own| own.len() == common.len() && !common.is_empty());
         assert!(leaders.common.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
-        leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
+        leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number], &free));
     }
 
     let gaps = cells.gaps().expect("gaps");
@@ -123,8 +145,10 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         };
         let of = field(all.iter().filter(is_of)).remove(&group.planner_number).expect("cells");
         assert_eq!(group.cells, of.values().map(Vec::len).sum::<usize>());
-        let expected: Vec<f64> = of.values().flatten().filter_map(|cell| answer_gap(cell)).collect();
-        assert_eq!(group.gaps, expected);
+        let expected: Vec<f64> = of.values().flatten().filter_map(|cell| scored_gap(cell, &free)).collect();
+        assert_eq!(group.scored_gaps, expected);
+        let answers = of.values().flatten().filter(|cell| cell.status.is_answer());
+        assert_eq!(group.answers, answers.count());
     }
     for of in cells.gaps_by_planner().expect("gaps") {
         let own = whole[&of.planner_number].values().flatten();
@@ -180,9 +204,11 @@ fn a_leaderboard_by_hand() {
     let [a, b] = leaders.as_slice() else { panic!("{leaders:?}") };
     assert_eq!((a.workloads, a.cells, a.answers, a.optimal, a.proved, a.failures), (3, 3, 2, 1, 1, 1));
     assert_eq!((a.gaps.as_slice(), a.times.as_slice()), ([0.0, 0.5].as_slice(), [100.0, 150.0].as_slice()));
+    // The crash counts as a plan of twice the bound, and with its time limit.
     let mean = a.mean_gap();
-    assert_eq!((mean.count, mean.failures), (2, 1));
-    assert!((mean.mean.expect("gaps") - ((0.01_f64 * 0.51).sqrt() - 0.01)).abs() < 1e-12);
+    assert_eq!((a.unanswered, mean.count, mean.failures), (1, 3, 0));
+    assert!((mean.mean.expect("gaps") - ((0.01_f64 * 0.51 * 1.01).cbrt() - 0.01)).abs() < 1e-12);
+    assert_eq!(a.scored_times, [100.0, 150.0, 10e9]);
     assert_eq!((b.workloads, b.optimal, b.mean_time().failures), (3, 0, 0));
 
     let boards = cells.boards().expect("boards");
@@ -193,6 +219,33 @@ fn a_leaderboard_by_hand() {
     assert_eq!((all.common_workloads.len(), all.common.len()), (2, 2));
     assert_eq!((all.common[0].gaps.as_slice(), all.common[1].gaps.len()), ([0.0, 0.5].as_slice(), 2));
     assert_eq!((boards[2].1.all.len(), boards[2].1.common_workloads.len()), (1, 1));
+}
+
+#[test]
+fn a_cell_without_an_answer_counts_as_the_worst() {
+    let ends = |planner: &str, status: Status| Record { status, height: None, ..cell(planner, "r/x/1", 0) };
+    let rows = [
+        cell("far", "r/x/1", 350),
+        ends("late", Status::Timeout),
+        ends("lost", Status::Unknown),
+        Record { lane: Lane::Quality, ..ends("beside", Status::OutOfMemory) },
+        Record { wall_limit_ns: None, ..ends("endless", Status::Killed) },
+        ends("foreign", Status::Unsupported),
+        ends("stopped", Status::Interrupted),
+    ];
+    let cells = cells(&rows);
+    let leaders = cells.leaders().expect("leaders");
+    let of = |key: &str| {
+        let is_it =
+            |leader: &&Leader| cells.planners[leader.planner_number].label.split(' ').next() == Some(key);
+        let leader = leaders.iter().find(is_it).expect("a planner");
+        (leader.unanswered, leader.scored_gaps.clone(), leader.scored_times.clone())
+    };
+    assert_eq!(of("far").1, [2.5]);
+    assert_eq!(of("late"), (1, vec![2.5], vec![10e9]));
+    assert_eq!(of("lost"), of("late"));
+    assert_eq!([of("beside"), of("endless")], [(1, vec![2.5], vec![]), (1, vec![2.5], vec![])]);
+    assert_eq!([of("foreign"), of("stopped")], [(0, vec![], vec![]), (0, vec![], vec![])]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use planlab_dsa::{Buffer, BufferId, Instance, KeepApart, LiveRange, Pause, Scope};
 
-use crate::arenas::{has_arenas, parts};
+use crate::arenas::has_arenas;
 
 /// A scope, and the instances used for it: for each arena, an instance of one arena without permissions or a capacity.
 pub(super) struct View<'i> {
@@ -33,7 +33,7 @@ pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
 /// Each arena alone.
 fn alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
     if has_arenas(&instance) {
-        return parts(&instance).into_iter().map(|part| Cow::Owned(part.instance)).collect();
+        return instance.split_arenas().into_iter().map(|part| Cow::Owned(part.instance)).collect();
     }
     vec![instance]
 }

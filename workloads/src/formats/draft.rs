@@ -59,6 +59,8 @@ pub(super) struct Draft<'f> {
     arenas: Vec<Arena>,
     /// Declared arenas come first; those that only cells name follow.
     declared: usize,
+    /// The first buffer whose row names no arena.
+    without_arena: Option<usize>,
     overwrites: Vec<(usize, String)>,
     apart: Vec<(usize, String)>,
     pub(super) is_plan: bool,
@@ -82,6 +84,7 @@ impl<'f> Draft<'f> {
             pauses: Vec::new(),
             arenas: Vec::new(),
             declared: 0,
+            without_arena: None,
             overwrites: Vec::new(),
             apart: Vec::new(),
             is_plan: false,
@@ -168,12 +171,16 @@ impl<'f> Draft<'f> {
         Ok(())
     }
 
-    /// The arena of a cell: by its name; an empty cell without an unnamed arena is the first declared.
+    /// The arena of the next buffer, by the name in its cell. An empty cell names the only arena of the trace, or the
+    /// declared one without a name.
     pub(super) fn arena(&mut self, name: &str) -> Result<ArenaId, String> {
         let name = name.trim_ascii();
         let index = match self.arenas.iter().position(|arena| arena.name == name) {
             Some(index) => index,
-            None if name.is_empty() && self.declared > 0 => 0,
+            None if name.is_empty() => {
+                self.without_arena.get_or_insert(self.buffers.len());
+                0
+            }
             None => {
                 self.arenas.push(Arena { name: name.to_owned(), capacity: None });
                 self.arenas.len() - 1
@@ -256,6 +263,7 @@ impl<'f> Draft<'f> {
     }
 
     pub(super) fn finish(mut self) -> Result<Trace, FormatError> {
+        self.check_arenas()?;
         self.align()?;
         self.time();
         let numbers = self.numbers()?;
@@ -275,6 +283,27 @@ impl<'f> Draft<'f> {
             builder.in_place(permissions).apart(pairs).build().map_err(|error| self.refused(&error))?;
         let labels = Labels { buffers: self.labels, metadata: self.metadata };
         Ok(Trace { instance, labels, notices: self.notices })
+    }
+
+    /// Refuses a buffer that names no arena if there are several, or if only other buffers name one.
+    fn check_arenas(&self) -> Result<(), FormatError> {
+        const MOST: usize = 4;
+        let Some(buffer) = self.without_arena else { return Ok(()) };
+        if self.arenas.len() == self.declared && self.declared <= 1 {
+            return Ok(());
+        }
+        let named = self.arenas.iter().map(|arena| format!("`{}`", excerpt(&arena.name)));
+        let mut names: Vec<String> = named.take(MOST).collect();
+        if self.arenas.len() > MOST {
+            names.push("...".to_owned());
+        }
+        let reason = format!(
+            "buffer `{}` names no arena, but the trace has {}: the column `arena` names one in each row, such as {}",
+            excerpt(self.name(buffer)),
+            names.join(", "),
+            names[0]
+        );
+        Err(self.error(self.line(buffer), reason))
     }
 
     /// Rounds sizes up and fills default alignments in.

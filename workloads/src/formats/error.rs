@@ -1,5 +1,7 @@
 //! Errors in files, and their position.
 
+use planlab_dsa::is_unprintable;
+
 use super::FormatError;
 
 /// A trace cannot be exported to another tool's format.
@@ -32,8 +34,8 @@ pub(super) const LONGEST: usize = 160;
 
 /// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
 pub(super) fn clip(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let plain = |letter: char| if is_unprintable(letter) { ' ' } else { letter };
+    let mut shown: String = text.chars().take(LONGEST).map(plain).collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push_str("...");
     }

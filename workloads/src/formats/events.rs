@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use planlab_dsa::{Alignment, ArenaId, Label};
+use planlab_dsa::{Alignment, Label};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::draft::{Draft, RawBuffer, RawPause, escape, unescape};
@@ -54,8 +54,7 @@ struct Demands {
     /// Ids, separated by spaces.
     may_overwrite: String,
     apart: String,
-    /// The arena, if the file has such a column.
-    arena: Option<String>,
+    arena: String,
 }
 
 impl Event {
@@ -124,7 +123,7 @@ fn demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demand
         gaps: gaps(cell(Column::Gaps), Dialect::HalfOpen)?,
         may_overwrite: cell(Column::MayOverwrite).to_owned(),
         apart: cell(Column::Apart).to_owned(),
-        arena: header.has(Column::Arena).then(|| cell(Column::Arena).to_owned()),
+        arena: cell(Column::Arena).to_owned(),
     })))
 }
 
@@ -259,10 +258,7 @@ impl<'t> Pairing<'t> {
             ..Label::default()
         };
         self.sizes.push(event.size);
-        let arena = match demands.and_then(|demands| demands.arena.as_deref()) {
-            Some(name) => draft.arena(name)?,
-            None => ArenaId::default(),
-        };
+        let arena = draft.arena(demands.map_or("", |demands| demands.arena.as_str()))?;
         let raw = RawBuffer {
             label,
             lower: event.step,

@@ -312,10 +312,7 @@ fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
     let pin = text::maybe("offset", row.get(Column::Offset))?;
     let pauses = gaps(row.get(Column::Gaps), row.dialect)?;
     check_gaps(&pauses, (lower, upper), size)?;
-    let arena = match row.header.has(Column::Arena) {
-        true => draft.arena(row.get(Column::Arena))?,
-        false => planlab_dsa::ArenaId::default(),
-    };
+    let arena = draft.arena(row.get(Column::Arena))?;
     let buffer = draft.buffer(RawBuffer { label, lower, upper, size, align, pin, pauses }, arena);
     draft.may_overwrite(buffer, row.get(Column::MayOverwrite));
     draft.keep_apart(buffer, row.get(Column::Apart));

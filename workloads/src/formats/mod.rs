@@ -31,6 +31,7 @@ mod names;
 mod plan;
 mod save;
 mod text;
+mod unique;
 mod unpacked;
 mod write;
 

@@ -18,6 +18,8 @@ const NETS: &str = "samples/small_nets.glow.txt";
 const PROBLEM: &str = "samples/small_problem.iopddl.json";
 const TFLITE: &str = "samples/small_cnn.tflite.zst";
 const PROGRAM: &str = "samples/small_mobilenet.pte.zst";
+/// Its weights are made by nodes, of constants.
+const ALEXNET: &str = "samples/light_bvlc_alexnet.onnx";
 const SQUEEZENET: &str = "samples/squeezenet1_0_noweights.onnx";
 
 fn sample(file: &str) -> Vec<u8> {
@@ -147,6 +149,18 @@ fn squeezenets_activations_are_those_of_an_independent_count() {
     assert_eq!((labels[0].name.as_str(), labels[0].category.as_deref()), ("input.1", Some("input")));
     assert_eq!(labels[1].op.as_deref(), Some("17:Conv"));
     assert_eq!(labels[64].category.as_deref(), Some("output"));
+}
+
+#[test]
+fn weights_that_nodes_make_of_constants_are_no_buffers() {
+    let imported = import(ALEXNET, &sample(ALEXNET)).expect("valid");
+    let instance = &only_part(&imported).trace.instance;
+    assert_eq!(
+        (instance.len(), instance.total().get(), instance.load().bytes.get(), instance.in_place().len()),
+        (24, 7_743_296, 2_239_488, 7)
+    );
+    let dropped = dropped(&imported);
+    assert!(dropped.contains(&(16, "values that follow from constants", 243_860_896)), "{dropped:?}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     dropped.iter().for_each(|dropped| note(&dropped.to_string()));
     let Chosen { part, why, others } = choose(imported, &source.name, &source.options()?)?;
     part.trace.notices.iter().for_each(|notice| note(notice));
+    inputs::refuse_several_arenas(&source.name, &part.trace, "`explain`")?;
     let framework = part.framework.unwrap_or_default();
     let batch = question(args, &framework)?;
     let planning = Planning { args, name: &source.name, scratch: scratch.path() };

@@ -25,7 +25,9 @@ const linear = (part) => (part <= 10 ? part / 3294 : ((part / 255 + 0.055) / 1.0
 const mapOf = (canvas, model) => {
   const context = canvas.getContext("2d", { alpha: false });
   const count = model.panels.length;
-  const tallest = Math.max(1, model.load.bytes, model.bound || 0, ...model.panels.map((panel) => panel.height));
+  const highest = Math.max(1, model.load.bytes, model.bound || 0, ...model.panels.map((panel) => panel.height));
+  // A capacity that is far above everything would leave the map flat.
+  const tallest = model.capacity && model.capacity <= 2 * highest ? Math.max(highest, model.capacity) : highest;
   const whole = { from: 0, to: Math.max(1, model.horizon), low: 0, high: tallest * 1.03 };
   const least = { time: Math.min(4, whole.to), bytes: Math.min(64, whole.high) };
   const panelHeight = PANEL_HEIGHTS[Math.min(count, PANEL_HEIGHTS.length) - 1];
@@ -108,6 +110,7 @@ const mapOf = (canvas, model) => {
     const { view, colors } = map;
     const levels = [[model.load.bytes, "load", colors.ink, [6, 4]]];
     if (model.bound && model.bound > model.load.bytes) levels.push([model.bound, "bound", colors.ink, [2, 3]]);
+    if (model.capacity) levels.push([model.capacity, "capacity", colors.ink, [10, 3, 2, 3]]);
     if (panel.kind !== "stacked") levels.push([panel.height, "height", colors.height, []]);
     let said = Infinity;
     for (const [bytes, , color, dash] of levels) {

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use planlab_dsa::printable_text;
 use plotters::style::RGBColor;
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
@@ -198,11 +199,9 @@ fn paint(attribute: &str, color: BackendColor) -> String {
     text
 }
 
-/// Escapes text for an element or attribute; XML forbids control characters altogether.
+/// Escapes text for an element or attribute; XML forbids control characters and noncharacters altogether.
 fn escape(text: &str) -> String {
-    let allowed = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
-    let text: String = text.chars().map(|letter| if allowed(letter) { letter } else { '\u{fffd}' }).collect();
     let mut safe = String::new();
-    let _ = maud::Escaper::new(&mut safe).write_str(&text);
+    let _ = maud::Escaper::new(&mut safe).write_str(&printable_text(text));
     safe
 }

@@ -4,9 +4,8 @@ use planlab_dsa::{Instance, VerifiedPlan};
 
 use plotters::style::RGBColor;
 
-use super::MapOptions;
 use super::pixels::Pixels;
-use super::sheet::Sheet;
+use super::{MapOptions, draw_arenas};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
@@ -18,8 +17,6 @@ use crate::format::{count_real, percent, real};
 /// above it has its own colour, because only holes cost memory.
 #[must_use]
 pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
-    let layout = Layout::new(instance, Some(plan));
-    let raster = paint(&layout, Pixels::new(&layout, options));
     let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
         key: Key::Box,
         color: heat(share),
@@ -28,7 +25,7 @@ pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: 
     let mut entries = shares.to_vec();
     entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
     let name = "Free memory below the height";
-    Sheet::new(name, instance, Some(plan), &layout, options).drawing(raster, entries)
+    draw_arenas(name, instance, Some(plan), options, entries, |layout, _, pixels| paint(layout, pixels))
 }
 
 fn paint(layout: &Layout, area: Pixels) -> Raster {
@@ -147,7 +144,8 @@ mod tests {
         let instance = Instance::from_buffers(buffers).expect("valid");
         let plan = instance.verify(Plan::from_offsets([0, 10, 0].map(Offset::new))).expect("valid");
         let layout = Layout::new(&instance, Some(&plan));
-        let raster = paint(&layout, Pixels::new(&layout, &MapOptions::default()));
+        let size = MapOptions::default().size(1);
+        let raster = paint(&layout, Pixels::new(size, layout.horizon, layout.height));
         let at = |column: usize, row: usize| {
             let start = 3
                 * ((row * raster.size().1 as usize / 4) * raster.size().0 as usize

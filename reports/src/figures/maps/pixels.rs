@@ -1,8 +1,7 @@
 //! From steps and addresses to the pixels of a map.
 
-use super::MapOptions;
 use crate::figures::chart::Room;
-use crate::figures::layout::{Layout, Rectangle};
+use crate::figures::layout::Rectangle;
 use crate::format::{count_real, real};
 
 /// The margins around a map; the legend is in the right one.
@@ -35,15 +34,14 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// The raster of a map: the area inside the frame, up to the plan's height or the requested top.
-    pub(super) fn new(layout: &Layout, options: &MapOptions) -> Self {
-        let (width, height) = options.size();
+    /// The raster of a map of this size in pixels: the area inside the frame, up to an address.
+    pub(super) fn new((width, height): (u32, u32), horizon: u32, top: u64) -> Self {
         let room = room(width);
         Self {
             columns: (width - room.left - room.right) as usize,
             rows: (height - room.top - room.bottom - room.below) as usize,
-            horizon: layout.horizon,
-            top: options.top.unwrap_or(layout.height).max(1),
+            horizon,
+            top: top.max(1),
         }
     }
 

@@ -5,10 +5,10 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use super::MapOptions;
 use super::classes::Classes;
 use super::pixels::Pixels;
-use super::sheet::{PEAK, Sheet};
+use super::sheet::{CAPACITY, PEAK};
+use super::{MapOptions, draw_arenas};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
@@ -23,14 +23,18 @@ pub fn placement_map(
     plan: Option<&VerifiedPlan<'_>>,
     options: &MapOptions,
 ) -> Drawing {
-    let layout = Layout::new(instance, plan);
     let classes = Classes::new(instance, labels);
     let name = if plan.is_some() { "Placement map" } else { "Buffers without reuse" };
-    let raster = paint(instance, &layout, Pixels::new(&layout, options), &classes);
-    Sheet::new(name, instance, plan, &layout, options).drawing(raster, entries(&classes))
+    let mut entries = entries(&classes);
+    if instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
+        entries.push(Entry { key: Key::Line { dashed: true }, color: CAPACITY, text: "capacity".to_owned() });
+    }
+    draw_arenas(name, instance, plan, options, entries, |layout, arena, pixels| {
+        paint(layout, arena.load.step.get(), pixels, &classes)
+    })
 }
 
-fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, classes: &Classes) -> Raster {
+fn paint(layout: &Layout, peak: u32, pixels: Pixels, classes: &Classes) -> Raster {
     let mut raster = Raster::new(pixels.columns, pixels.rows, PAPER);
     let ceiling = pixels.rows - pixels.level(layout.height);
     raster.fill((0, ceiling), (pixels.columns, pixels.rows), FREE);
@@ -38,7 +42,6 @@ fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, classes: &Classes
         let (from, to) = pixels.corners(rectangle);
         raster.boxed(from, to, classes.color(rectangle.id));
     }
-    let peak = instance.load().step.get();
     for rectangle in &layout.rectangles {
         let at_peak = rectangle.start <= peak && peak < rectangle.end;
         let at_top = rectangle.high == layout.height;
@@ -78,7 +81,8 @@ mod tests {
 
     fn raster(instance: &Instance, labels: &Labels, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Raster {
         let layout = Layout::new(instance, Some(plan));
-        paint(instance, &layout, Pixels::new(&layout, options), &Classes::new(instance, labels))
+        let pixels = Pixels::new(options.size(1), layout.horizon, options.top.unwrap_or(layout.height));
+        paint(&layout, instance.load().step.get(), pixels, &Classes::new(instance, labels))
     }
 
     fn pixel(raster: &Raster, x: f64, y: f64) -> RGBColor {

@@ -1,18 +1,18 @@
 //! Common parts of maps: a raster in the frame of a chart, its headline, lines over it.
 
-use planlab_dsa::{Instance, VerifiedPlan};
+use planlab_dsa::Bytes;
 use plotters::element::{BitMapElement, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor};
+use plotters_backend::BackendCoord;
 
-use super::MapOptions;
 use super::pixels::{ROW, ROWS, is_narrow, room};
 use crate::figures::chart::{Chart, Entry, LETTERS, Room, chart, legend, letters, level, line, text_width};
 use crate::figures::coord::Axis;
 use crate::figures::layout::Layout;
 use crate::figures::palette::{MUTED, RED, TEXT};
 use crate::figures::raster::Raster;
-use crate::figures::{Area, Drawing, Drawn, figure};
+use crate::figures::{Area, ArenaFacts, Drawn};
 use crate::format::{bytes, count, percent, real};
 
 /// The space between a map and its legend in pixels.
@@ -24,6 +24,7 @@ const KEY: i32 = 22;
 /// Lines over the map.
 pub(super) const PEAK: RGBColor = RGBColor(0x16, 0x1b, 0x22);
 const LOAD: RGBColor = RGBColor(0x55, 0x5f, 0x6b);
+pub(super) const CAPACITY: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 
 /// A map without its pixels.
 pub(super) struct Sheet {
@@ -33,53 +34,48 @@ pub(super) struct Sheet {
     size: (u32, u32),
     x: Axis,
     y: Axis,
-    peak: u32,
-    load: u64,
+    arena: ArenaFacts,
     /// The plan's height, if there is a plan.
     height: Option<u64>,
-    borders: Vec<u64>,
 }
 
 impl Sheet {
+    /// A sheet of `size` pixels whose addresses end at `top`.
     pub(super) fn new(
-        name: &str,
-        instance: &Instance,
-        plan: Option<&VerifiedPlan<'_>>,
-        layout: &Layout,
-        options: &MapOptions,
+        title: &str,
+        size: (u32, u32),
+        top: u64,
+        (arena, layout): (ArenaFacts, &Layout),
+        is_planned: bool,
     ) -> Self {
-        let top = real(options.top.unwrap_or(layout.height).max(1));
-        let load = instance.load();
+        let top = real(top.max(1));
         Self {
-            title: if options.title.is_empty() { name.to_owned() } else { options.title.clone() },
-            facts: facts(instance, plan),
-            size: options.size(),
+            title: arena.title(title),
+            facts: facts(&arena, layout, is_planned),
+            size,
             x: Axis::counts("step", f64::from(layout.horizon)),
             y: Axis::bytes("address", top).over(0.0..top),
-            peak: load.step.get(),
-            load: load.bytes.get(),
-            height: plan.map(|_| layout.height),
-            borders: layout.borders.clone(),
+            arena,
+            height: is_planned.then_some(layout.height),
         }
     }
 
-    pub(super) fn drawing(self, raster: Raster, entries: Vec<Entry>) -> Drawing {
-        figure(self.title.clone(), self.size, move |root| {
-            let room = room(self.size.0);
-            let mut chart = if is_narrow(self.size.0) {
-                self.legend_below(root, &entries)?;
-                chart(root, room, &self.x, &self.y)?
-            } else {
-                let area = legend(root, self.size.0 - room.right + BETWEEN, room.top, &entries)?;
-                chart(&area, Room { right: BETWEEN, ..room }, &self.x, &self.y)?
-            };
-            let corner = chart.plotting_area().get_base_pixel();
-            if let Some(map) = BitMapElement::with_ref(corner, raster.size(), raster.bytes()) {
-                root.draw(&map)?;
-            }
-            self.headline(root)?;
-            self.guides(root, &mut chart)
-        })
+    /// Draws the sheet into an area of its size.
+    pub(super) fn draw(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
+        let room = room(self.size.0);
+        let mut chart = if is_narrow(self.size.0) {
+            self.legend_below(root, entries)?;
+            chart(root, room, &self.x, &self.y)?
+        } else {
+            let area = legend(root, self.size.0 - room.right + BETWEEN, room.top, entries)?;
+            chart(&area, Room { right: BETWEEN, ..room }, &self.x, &self.y)?
+        };
+        let corner = inside(root, chart.plotting_area().get_base_pixel());
+        if let Some(map) = BitMapElement::with_ref(corner, raster.size(), raster.bytes()) {
+            root.draw(&map)?;
+        }
+        self.headline(root)?;
+        self.guides(root, &mut chart)
     }
 
     fn headline(&self, root: &Area<'_>) -> Drawn {
@@ -113,27 +109,34 @@ impl Sheet {
         Ok(())
     }
 
-    /// Lines over the map: the height, the load, the peak step, the borders of arenas.
+    /// Lines over the map: the height, the load, the capacity, the peak step.
     fn guides(&self, root: &Area<'_>, chart: &mut Chart<'_>) -> Drawn {
-        let (peak, top) = (f64::from(self.peak) + 0.5, self.y.high());
+        let step = self.arena.load.step.get();
+        let (peak, top) = (f64::from(step) + 0.5, self.y.high());
         line(chart, vec![(peak, 0.0), (peak, top)], PEAK.stroke_width(1), true)?;
-        let (at, above) = chart.backend_coord(&(peak, top));
+        let (at, above) = inside(root, chart.backend_coord(&(peak, top)));
         let is_right = at > (self.size.0 - room(self.size.0).right).cast_signed() - 120;
         let (side, at) = if is_right { (HPos::Right, at - 5) } else { (HPos::Left, at + 5) };
         let style = letters(11.0, TEXT).pos(Pos::new(side, VPos::Center));
-        root.draw(&Text::new(format!("peak: step {}", self.peak), (at, above - 9), style))?;
-        for &border in &self.borders {
-            level(chart, real(border), PEAK.stroke_width(2), false)?;
-        }
+        root.draw(&Text::new(format!("peak: step {step}"), (at, above - 9), style))?;
         if let Some(height) = self.height {
             level(chart, real(height), RED.stroke_width(1), false)?;
         }
-        // Drawn over the height line, which coincides with it if a plan is optimal.
-        if self.borders.is_empty() && real(self.load) <= top {
-            level(chart, real(self.load), LOAD.stroke_width(1), true)?;
+        // Drawn over the height line, which coincides with the load if a plan is optimal.
+        let load = (Some(self.arena.load.bytes.get()), LOAD, 1);
+        for (bytes, color, width) in [load, (self.arena.capacity, CAPACITY, 2)] {
+            if let Some(at) = bytes.map(real).filter(|at| *at <= top) {
+                level(chart, at, color.stroke_width(width), true)?;
+            }
         }
         Ok(())
     }
+}
+
+/// A pixel of the whole picture as one of an area.
+fn inside(area: &Area<'_>, (x, y): BackendCoord) -> BackendCoord {
+    let (left, top) = area.get_base_pixel();
+    (x - left, y - top)
 }
 
 /// The left edges and lines of the entries that fit into a legend below a map, and the place behind the last of them. If
@@ -186,24 +189,25 @@ fn in_one_line(facts: &[String], width: i32) -> String {
     line(most.unwrap_or(0))
 }
 
-fn facts(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<String> {
-    let load = instance.load().bytes;
-    let first = match plan {
-        Some(plan) => format!("height {}", bytes(plan.height().get())),
-        None => format!("sum {}", bytes(instance.total().get())),
-    };
-    let share = plan.map(|plan| planlab_dsa::fragmentation(plan.height(), load));
-    let fragmentation = share.map(|share| format!("fragmentation {}", percent(share)));
-    let buffers = format!("{} buffers", count(instance.len() as u64));
-    [first, format!("load {}", bytes(load.get()))].into_iter().chain(fragmentation).chain([buffers]).collect()
+fn facts(arena: &ArenaFacts, layout: &Layout, is_planned: bool) -> Vec<String> {
+    let load = arena.load.bytes;
+    let first = if is_planned { "height" } else { "sum" };
+    let mut facts = vec![format!("{first} {}", bytes(layout.height)), format!("load {}", bytes(load.get()))];
+    facts.extend(arena.capacity.map(|capacity| format!("capacity {}", bytes(capacity))));
+    if is_planned {
+        let share = planlab_dsa::fragmentation(Bytes::new(layout.height), load);
+        facts.push(format!("fragmentation {}", percent(share)));
+    }
+    facts.push(format!("{} buffers", count(arena.buffers as u64)));
+    facts
 }
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, Label, Labels, LiveRange, Offset, Plan};
+    use planlab_dsa::{Buffer, Instance, Label, Labels, LiveRange, Offset, Plan};
 
     use super::*;
-    use crate::figures::maps::placement_map;
+    use crate::figures::maps::{MapOptions, placement_map};
 
     /// The picture of buffers of this size that are live together, each of a category of its own.
     fn picture(categories: &[String], size: u64, pixels: (u32, u32)) -> String {

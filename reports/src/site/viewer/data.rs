@@ -9,23 +9,18 @@ use super::pack::pack;
 use super::scene::{CallStacks, Panel, Scene};
 use crate::figures::layout::Rectangle;
 
-/// The data as text for a page.
-pub(super) fn text(data: &Json) -> String {
-    // Text in the data must not end the script.
-    data.to_string().replace('<', "\\u003c")
-}
-
 pub(super) fn json(scene: &Scene<'_>) -> Json {
     let load = scene.instance.load();
     let mut categories = Words::default();
-    let buffers = buffers(scene.instance, scene.labels, &scene.stacks, &mut categories);
+    let buffers = buffers(&scene.instance, &scene.labels, &scene.stacks, &mut categories);
     json!({
-        "horizon": scene.instance.horizon(),
+        "horizon": scene.horizon,
+        "capacity": scene.capacity,
         "load": { "bytes": load.bytes, "step": load.step },
         "bound": scene.bound,
-        "pieces": pieces(scene.instance),
+        "pieces": pieces(&scene.instance),
         "buffers": buffers,
-        "panels": scene.panels.iter().map(|panel| placed(scene.instance, panel)).collect::<Vec<Json>>(),
+        "panels": scene.panels.iter().map(|panel| placed(&scene.instance, panel)).collect::<Vec<Json>>(),
         "colors": colors::json(&categories.words),
     })
 }

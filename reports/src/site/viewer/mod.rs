@@ -8,9 +8,10 @@ mod pack;
 mod scene;
 mod words;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use super::html::script_data;
 pub use scene::CallStacks;
 pub(crate) use scene::{Panel, Scene};
 pub(crate) use words::{peak, why};
@@ -40,6 +41,8 @@ pub(crate) struct ViewerPart {
     horizon: u32,
     peak: u32,
     caption: String,
+    /// Its number among the viewers of its page.
+    number: usize,
 }
 
 impl ViewerPart {
@@ -50,10 +53,23 @@ impl ViewerPart {
             data: data::json(scene),
             label: label(&names),
             tops: tops.map(|(number, panel)| (number, panel.name.clone())).collect(),
-            horizon: scene.instance.horizon().get(),
+            horizon: scene.horizon,
             peak: scene.instance.load().step.get(),
             caption: caption.into(),
+            number: 0,
         }
+    }
+
+    /// The viewer of an arena of several, each with a number, on one page.
+    pub(crate) fn of_arena(mut self, name: &str, number: usize) -> Self {
+        self.label = format!("{}, {name}", self.label);
+        self.number = number;
+        self
+    }
+
+    /// What identifies the help of this viewer on its page.
+    fn help_id(&self) -> String {
+        format!("viewer-help-{}", self.number)
     }
 
     /// The same placement under another name, of a viewer with one panel.
@@ -81,16 +97,16 @@ pub(super) fn html(part: &ViewerPart) -> Markup {
             ul.keys aria-label="legend" {}
             div.stage {
                 canvas tabindex="0" role="application" aria-roledescription="map" aria-label=(part.label)
-                    aria-describedby="viewer-help" {}
+                    aria-describedby=(part.help_id()) {}
                 div.tip aria-hidden="true" hidden {}
             }
-            p.help #viewer-help { (HELP) }
+            p.help id=(part.help_id()) { (HELP) }
             label.step { "Step " input type="range" aria-label="step" min="0" max=(part.horizon.saturating_sub(1)) value=(part.peak); output {} }
             div.readings {
                 section aria-label="the largest buffers in use at the step" { h3 { "In use at the step" } ol.live {} }
                 section.picked aria-label="the picked buffer" aria-live="polite" { h3 { "Picked buffer" } div {} }
             }
-            script.data type="application/json" { (PreEscaped(data::text(&part.data))) }
+            script.data type="application/json" { (script_data(&part.data)) }
             figcaption { (part.caption) }
         }
     }

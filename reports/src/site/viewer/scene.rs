@@ -1,20 +1,42 @@
 //! What a viewer shows: one instance, and placements of it.
 
-use planlab_dsa::{Instance, Labels, VerifiedPlan};
+use std::borrow::Cow;
+
+use planlab_dsa::{Bytes, Instance, Labels, VerifiedPlan};
 
 use crate::data::blocked::Blocked;
 use crate::data::own::{Held, OwnPlacement};
 use crate::figures::layout::Layout;
 
-/// What is to be seen.
+/// What is to be seen: one arena.
 pub(crate) struct Scene<'a> {
-    pub(crate) instance: &'a Instance,
-    pub(crate) labels: &'a Labels,
+    /// An instance of one arena.
+    pub(crate) instance: Cow<'a, Instance>,
+    pub(crate) labels: Cow<'a, Labels>,
+    /// The first step after all; that of the whole instance, so that several arenas have one axis of time.
+    pub(crate) horizon: u32,
+    /// Bytes that the arena holds.
+    pub(crate) capacity: Option<u64>,
     /// At least one.
     pub(crate) panels: Vec<Panel>,
     pub(crate) stacks: CallStacks<'a>,
     /// Bytes below which no plan is, if that is known to be more than the load.
     pub(crate) bound: Option<u64>,
+}
+
+impl<'a> Scene<'a> {
+    /// The scene of an instance of one arena, without panels.
+    pub(crate) fn new(instance: Cow<'a, Instance>, labels: Cow<'a, Labels>) -> Self {
+        Self {
+            labels,
+            horizon: instance.horizon().get(),
+            capacity: instance.arenas()[0].capacity.map(Bytes::get),
+            instance,
+            panels: Vec::new(),
+            stacks: CallStacks::default(),
+            bound: None,
+        }
+    }
 }
 
 /// A placement of all buffers, or of those that have one.

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Pause, Plan, Step};
 use serde_json::Value as Json;
@@ -69,7 +71,12 @@ fn the_page_has_all_of_the_buffers() {
     let of: Vec<Option<u32>> = (0..400).map(|number| (number == 8).then_some(0)).collect();
     let panels = vec![Panel::own(&instance, &own), Panel::plan("ours", &instance, &plan)];
     let stacks = CallStacks::new(&frames, vec![&[1, 0]], &of);
-    let scene = Scene { instance: &instance, labels: &labels, panels, stacks, bound: Some(77) };
+    let scene = Scene {
+        panels,
+        stacks,
+        bound: Some(77),
+        ..Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels))
+    };
     let data = data(&ViewerPart::new(&scene, "caption"));
 
     let pieces: Vec<_> =
@@ -122,8 +129,7 @@ fn plain_buffers_leave_out_what_says_nothing() {
     let instance = Instance::from_buffers(vec![Buffer::new(Bytes::new(8), live(0, 2))]).expect("valid");
     let labels = Labels::numbered(1);
     let panels = vec![Panel::stacked(&instance)];
-    let scene =
-        Scene { instance: &instance, labels: &labels, panels, stacks: CallStacks::default(), bound: None };
+    let scene = Scene { panels, ..Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels)) };
     let data = data(&ViewerPart::new(&scene, ""));
     assert!(data["pieces"]["of"].is_null());
     for name in ["names", "category", "op", "requested", "from", "to", "stack"] {

@@ -18,7 +18,7 @@ const PEAK: usize = 20;
 /// Why each plan is not lower.
 pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let clock = Clock::of(scene.instance, scene.labels);
+    let clock = Clock::of(&scene.instance, &scene.labels);
     for panel in &scene.panels {
         let Some(blocked) = &panel.blocked else { continue };
         let load = scene.instance.load();
@@ -32,7 +32,7 @@ pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
         }
         pieces.push(Piece::text(gap(scene, &clock, panel, blocked)));
         if !blocked.holes.is_empty() {
-            pieces.push(Piece::Table(holes(scene.labels, &clock, panel, blocked)));
+            pieces.push(Piece::Table(holes(&scene.labels, &clock, panel, blocked)));
         }
     }
     if !pieces.is_empty() {
@@ -60,7 +60,7 @@ fn gap(scene: &Scene<'_>, clock: &Clock, panel: &Panel, blocked: &Blocked) -> St
         panel.name,
         bytes(over),
         percent(real(over) / real(load.max(1))),
-        name(scene.labels, blocked.top),
+        name(&scene.labels, blocked.top),
         bytes(top.size.get()),
         clock.at(top.live.start()),
         clock.at(top.live.end()),
@@ -115,8 +115,8 @@ fn name(labels: &Labels, id: BufferId) -> &str {
 
 /// The largest buffers in use at the peak, with their offsets.
 pub(crate) fn peak(scene: &Scene<'_>) -> Table {
-    let instance = scene.instance;
-    let (step, clock) = (instance.load().step, Clock::of(instance, scene.labels));
+    let instance = &*scene.instance;
+    let (step, clock) = (instance.load().step, Clock::of(instance, &scene.labels));
     let mut active: Vec<BufferId> = instance.ids().filter(|&id| instance.counts_at(id, step)).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
     let offsets: Vec<Vec<Option<u64>>> = scene.panels.iter().map(|panel| lows(instance, panel)).collect();
@@ -148,7 +148,8 @@ struct Described<'s> {
 
 /// The columns that some buffer has something in.
 fn columns_of<'s>(scene: &'s Scene<'_>, clock: &'s Clock, active: &[BufferId]) -> Vec<Described<'s>> {
-    let (instance, labels, stacks): (_, _, &CallStacks<'_>) = (scene.instance, scene.labels, &scene.stacks);
+    let (instance, labels, stacks): (_, _, &CallStacks<'_>) =
+        (&*scene.instance, &*scene.labels, &scene.stacks);
     let label = move |id: BufferId| &labels.buffers[id.index()];
     let word = |text: Option<&str>| Value::or_missing(text.map(Value::text));
     let described = |key: &str, title: &str, value: Box<dyn Fn(BufferId) -> Value + 's>| Described {

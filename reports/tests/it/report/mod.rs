@@ -2,6 +2,7 @@
 
 mod folders;
 mod pages;
+mod rankings;
 mod tables;
 
 use std::collections::BTreeMap;

@@ -46,8 +46,8 @@ fn the_leaderboard_counts_answers_and_failures() {
     planner,workloads,cells,answers,optimal,proved,mean_gap,gap_count,no_answer,failures,mean_time_ns,time_count
     best-fit,3,3,3,3,3,0,3,0,0,2000,3
     bump,3,3,3,0,0,0.666666667,3,0,0,500,3
-    crasher,1,1,0,0,0,,0,1,1,,0
-    slow,1,1,0,0,0,,0,1,0,,0
+    crasher,1,1,0,0,0,1,1,1,1,1000000000,1
+    slow,1,1,0,0,0,1,1,1,0,1000000000,1
     "#);
     insta::assert_snapshot!(text(&files, "tables/failures.csv"), @r#"
     planner,status,rows,workload,reason,exit,stderr
@@ -66,11 +66,11 @@ fn the_leaderboard_counts_answers_and_failures() {
 fn leaderboards_by_suite_say_what_was_compared() {
     let (_dir, files) = written();
     insta::assert_snapshot!(text(&files, "tables/leaderboard-test.csv"), @r#"
-    planner,common_gap,common_time_ns,workloads,cells,answers,optimal,mean_gap,mean_time_ns,failures
-    best-fit,0,2000,3,3,3,3,0,2000,0
-    bump,0.666666667,500,3,3,3,0,0.666666667,500,0
-    crasher,,,1,1,0,0,,,1
-    slow,,,1,1,0,0,,,0
+    planner,common_gap,common_time_ns,workloads,cells,answers,optimal,mean_gap,mean_time_ns,no_answer,failures
+    best-fit,0,2000,3,3,3,3,0,2000,0,0
+    bump,0.666666667,500,3,3,3,0,0.666666667,500,0,0
+    crasher,,,1,1,0,0,1,1000000000,1,1
+    slow,,,1,1,0,0,1,1000000000,1,0
     "#);
     let page = text(&files, "boards.html");
     assert!(page.contains("4 planners on 3 workloads of 3 buffers (chainer/alexnet 2, "), "{page}");
@@ -80,9 +80,9 @@ fn leaderboards_by_suite_say_what_was_compared() {
     );
     assert!(page.contains("All 4 variants") && page.contains("href=\"planners/best-fit.html\""), "{page}");
     insta::assert_snapshot!(text(&files, "tables/families-test.csv"), @r#"
-    family,best,variants,mean_gap,mean_time_ns,summary
-    best-fit,best-fit,1,0,2000,
-    bump,bump,1,0.666666667,500,
+    family,best,variants,mean_gap,mean_time_ns,no_answer,summary
+    best-fit,best-fit,1,0,2000,0,
+    bump,bump,1,0.666666667,500,0,
     "#);
     assert!(
         page.contains("Each cell had 1.00 s and no memory limit; seeds 7; 1 host; 8 of 8 cells ran alone.")

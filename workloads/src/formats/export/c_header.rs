@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use planlab_dsa::{BufferId, Plan};
-use rustc_hash::FxHashMap;
+use planlab_dsa::{BufferId, Plan, printable_line};
 
+use super::super::unique::UniqueNames;
 use super::super::{ExportError, Trace};
 use super::{heights, lacks};
 
@@ -29,7 +29,7 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let alignment = buffers.iter().map(|buffer| buffer.align.get()).max().unwrap_or(1);
     let (kind, ending) = if u32::try_from(height).is_ok() { ("uint32_t", "u") } else { ("uint64_t", "ull") };
     let prefix = beginning(prefix).to_ascii_uppercase();
-    let mut names = Names::default();
+    let mut names = UniqueNames::new("_");
     let mut out = String::with_capacity(96 * buffers.len() + 1024);
     let workload =
         trace.labels.meta("workload").map_or(String::new(), |name| format!(" of {}", comment(name)));
@@ -46,7 +46,7 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     for (((buffer, label), offset), shares) in
         buffers.iter().zip(&trace.labels.buffers).zip(&plan.offsets).zip(&shares)
     {
-        let name = names.unique(&label.name);
+        let name = names.unique(&identifier(&label.name));
         let (lower, upper) = <(u32, u32)>::from(buffer.live);
         let about = comment(&label.name);
         line(
@@ -117,32 +117,7 @@ fn beginning(text: &str) -> String {
 
 /// A text that ends no comment and continues no line.
 fn comment(text: &str) -> String {
-    let shown = text.replace("*/", "* /").replace("/*", "/ *");
-    shown.chars().map(|letter| if letter.is_control() || letter == '\\' { ' ' } else { letter }).collect()
-}
-
-/// Names that are no two the same, each with the last number that was tried behind it.
-#[derive(Default)]
-struct Names(FxHashMap<String, u64>);
-
-impl Names {
-    fn unique(&mut self, text: &str) -> String {
-        let name = identifier(text);
-        let Some(mut again) = self.0.get(&name).copied() else {
-            self.0.insert(name.clone(), 1);
-            return name;
-        };
-        let new = loop {
-            again += 1;
-            let tried = format!("{name}_{again}");
-            if !self.0.contains_key(&tried) {
-                break tried;
-            }
-        };
-        self.0.insert(name, again);
-        self.0.insert(new.clone(), 1);
-        new
-    }
+    printable_line(&text.replace("*/", "* /").replace("/*", "/ *").replace('\\', " ")).into_owned()
 }
 
 #[cfg(test)]
@@ -154,20 +129,13 @@ mod tests {
 
     #[test]
     fn names_are_of_c_and_no_two_the_same() {
-        let mut names = Names::default();
-        let unique = ["a.b", "a-b", "_a__b_", "a_b_2", "ä", "", "2x", "int"].map(|name| names.unique(name));
+        let mut names = UniqueNames::new("_");
+        let unique = ["a.b", "a-b", "_a__b_", "a_b_2", "ä", "", "2x", "int"]
+            .map(|name| names.unique(&identifier(name)));
         assert_eq!(unique, ["a_b", "a_b_2", "a_b_3", "a_b_2_2", "unnamed", "unnamed_2", "2x", "int"]);
         assert_eq!(["_net__1", "1net", "_Net", "--"].map(beginning), ["net_1", "n1net", "Net", "unnamed"]);
-        assert_eq!(comment("a */ b /* c\\\n"), "a * / b / * c  ");
-    }
-
-    /// As many comparisons as pairs would take hours.
-    #[test]
-    fn equal_names_cost_no_more_than_others() {
-        const COUNT: usize = 300_000;
-        let mut names = Names::default();
-        let last = (0..COUNT).map(|_| names.unique("same")).last();
-        assert_eq!(last, Some(format!("same_{COUNT}")));
+        assert_eq!(comment("a */ b /* c\\\n"), "a * / b / * c \\u{a}");
+        assert_eq!(comment("\u{202e}*/ int x;"), "\\u{202e}* / int x;");
     }
 
     /// The compiler reads the header, and a program prints what it found there.

@@ -30,14 +30,7 @@ fn lacks(format: &'static str, what: impl Into<String>) -> ExportError {
 ///
 /// If the plan does not belong to the trace.
 fn heights(trace: &Trace, plan: &Plan) -> Vec<Bytes> {
-    assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
-    let mut heights = vec![Bytes::ZERO; trace.instance.arenas().len()];
-    for (buffer, offset) in trace.instance.buffers().iter().zip(&plan.offsets) {
-        let end = offset.end(buffer.size).expect("a plan's ends fit 64 bits").get();
-        let height = &mut heights[buffer.arena.index()];
-        *height = Bytes::new(height.get().max(end));
-    }
-    heights
+    plan.arena_heights(&trace.instance).expect("one offset for each buffer, and ends of 64 bits")
 }
 
 /// The name of an arena, or its number if it has no name.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_dsa::{Buffer, Plan};
+use planlab_dsa::{ArenaId, Buffer, Plan, printable_line};
 use serde_json::{Value, json};
 
 use super::super::Trace;
@@ -24,8 +24,8 @@ const fn process_of(arena: usize) -> usize {
     ALL + 1 + arena
 }
 
-/// Events of the trace viewer: a track of slices for each arena, a slice for each buffer; counters of the load and, with
-/// a plan, of the highest end among the live buffers of each arena and of the plan's height. What the framework reserved
+/// Events of the trace viewer: a track of slices for each arena, a slice for each buffer; counters of each arena's load
+/// and, with a plan, of the highest end among its live buffers and of its height. What the framework reserved
 /// is a counter too: over time where it says so, else its peak. A step is a microsecond, or what the trace says
 /// (`step-unit`).
 ///
@@ -37,15 +37,15 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     let clock = Clock::of(trace);
     let mut events = Events::new(trace);
     events.push(&process(ALL, "memory"));
-    load(trace, &clock, &mut events);
-    if let Some(plan) = plan {
-        let total: u64 = heights(trace, plan).iter().map(|height| height.get()).sum();
-        constant(trace, &clock, "height", total, &mut events);
-    }
     reserved(trace, framework, &clock, &mut events);
+    let heights = plan.map(|plan| heights(trace, plan));
+    let is_alone = trace.instance.arenas().len() == 1;
     for arena in 0..trace.instance.arenas().len() {
         events.push(&process(process_of(arena), &arena_name(trace, arena)));
-        if let Some(plan) = plan {
+        let pid = if is_alone { ALL } else { process_of(arena) };
+        load(trace, arena, pid, &clock, &mut events);
+        if let Some((plan, heights)) = plan.zip(heights.as_ref()) {
+            constant(trace, &clock, (pid, "height"), heights[arena].get(), &mut events);
             ends(trace, plan, arena, &clock, &mut events);
         }
     }
@@ -116,25 +116,27 @@ impl Clock {
 }
 
 fn process(pid: usize, name: &str) -> Value {
-    json!({ "ph": "M", "name": "process_name", "pid": pid, "tid": THREAD, "args": { "name": name } })
+    let args = json!({ "name": printable_line(name) });
+    json!({ "ph": "M", "name": "process_name", "pid": pid, "tid": THREAD, "args": args })
 }
 
 fn counter(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
     json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
 }
 
-fn load(trace: &Trace, clock: &Clock, events: &mut Events) {
-    let curve = trace.instance.load_curve();
+fn load(trace: &Trace, arena: usize, pid: usize, clock: &Clock, events: &mut Events) {
+    let arena = ArenaId::new(u16::try_from(arena).expect("an arena's number has 16 bits"));
+    let curve = trace.instance.arena_load_curve(arena);
     let points = curve.points().iter();
-    points.for_each(|(step, bytes)| events.push(&counter(ALL, "load", clock.at(step.get()), bytes.get())));
+    points.for_each(|(step, bytes)| events.push(&counter(pid, "load", clock.at(step.get()), bytes.get())));
 }
 
 /// Writes a counter that has one value from the first step to the last.
-fn constant(trace: &Trace, clock: &Clock, name: &str, bytes: u64, events: &mut Events) {
+fn constant(trace: &Trace, clock: &Clock, (pid, name): (usize, &str), bytes: u64, events: &mut Events) {
     let starts = trace.instance.buffers().iter().map(|buffer| buffer.live.start().get());
     if let Some(first) = starts.min() {
-        events.push(&counter(ALL, name, clock.at(first), bytes));
-        events.push(&counter(ALL, name, clock.at(trace.instance.horizon().get()), bytes));
+        events.push(&counter(pid, name, clock.at(first), bytes));
+        events.push(&counter(pid, name, clock.at(trace.instance.horizon().get()), bytes));
     }
 }
 
@@ -158,7 +160,7 @@ fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events:
         let told = framework.and_then(|framework| framework.reserved_peak).map(|bytes| bytes.get());
         let written = trace.labels.metadata.iter().find(|(key, _)| key.ends_with("reserved-peak-bytes"));
         let peak = told.or_else(|| written.and_then(|(_, value)| value.parse().ok()));
-        peak.into_iter().for_each(|peak| constant(trace, clock, "reserved (peak)", peak, events));
+        peak.into_iter().for_each(|peak| constant(trace, clock, (ALL, "reserved (peak)"), peak, events));
     }
 }
 
@@ -197,6 +199,7 @@ fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Events
             let at = clock.at(step);
             let id = format!("{:#x}", row + 1);
             let name = if label.name.is_empty() { "unnamed" } else { &label.name };
+            let name = printable_line(name);
             json!({ "ph": phase, "cat": "buffer", "id": id, "name": name, "pid": pid, "tid": THREAD, "ts": at })
         };
         let mut begin = slice("b", buffer.live.start().get());
@@ -210,15 +213,18 @@ fn about(buffer: &Buffer, offset: Option<u64>, label: &planlab_dsa::Label) -> Va
     let mut about = json!({ "size": buffer.size.get() });
     offset.iter().for_each(|&offset| about["offset"] = offset.into());
     for (key, text) in [("category", &label.category), ("op", &label.op)] {
-        text.iter().for_each(|text| about[key] = text.as_str().into());
+        text.iter().for_each(|text| about[key] = printable_line(text).into());
     }
     about
 }
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::Offset;
+
     use super::super::testing::planned;
     use super::*;
+    use crate::formats::{ReadOptions, read_trace};
 
     fn events(bytes: &[u8]) -> Vec<Value> {
         let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
@@ -254,6 +260,20 @@ mod tests {
             let end = events.iter().find(ends).expect("it ends");
             assert!(end["ts"].as_f64() > begin["ts"].as_f64());
         }
+    }
+
+    #[test]
+    fn several_arenas_have_counters_of_their_own() {
+        let text = "# arena fast: 100\n# arena slow: 900\nid,lower,upper,size,arena\na,0,2,60,fast\nb,1,3,700,slow\n";
+        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let plan = Plan::from_offsets([0, 0].map(Offset::new));
+        let events = events(&write_perfetto(&trace, Some(&plan), None));
+        let highest = |name: &str, pid: usize| {
+            let own = events.iter().filter(|event| event["pid"] == pid && event["name"] == name);
+            own.filter_map(|event| event["args"]["bytes"].as_u64()).max()
+        };
+        assert_eq!([ALL, 2, 3].map(|pid| highest("load", pid)), [None, Some(60), Some(700)]);
+        assert_eq!([ALL, 2, 3].map(|pid| highest("height", pid)), [None, Some(60), Some(700)]);
     }
 
     #[test]

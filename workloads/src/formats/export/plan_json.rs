@@ -25,6 +25,7 @@ struct ArenaObject<'t> {
     name: &'t str,
     capacity: Option<u64>,
     height: u64,
+    load: u64,
 }
 
 #[derive(Serialize)]
@@ -41,7 +42,7 @@ struct BufferObject<'t> {
     op: Option<&'t str>,
 }
 
-/// A plan as JSON: height and load in bytes, the arenas, and an object for each buffer in the trace's order. A buffer
+/// A plan as JSON: height and load in bytes (sums over the arenas), the arenas, and an object for each buffer in the trace's order. A buffer
 /// has its half-open life in the file's steps and the id of the buffer whose place it takes (`overwrites`).
 ///
 /// # Panics
@@ -55,10 +56,13 @@ pub fn write_plan_json(trace: &Trace, plan: &Plan) -> Vec<u8> {
     for pair in &plan.in_place {
         overwrites[pair.output.index()] = Some(labels[pair.input.index()].name.as_str());
     }
-    let arenas = trace.instance.arenas().iter().zip(&heights).map(|(arena, height)| ArenaObject {
+    let loads = trace.instance.arena_loads();
+    let arenas = trace.instance.arenas().iter().zip(heights.iter().zip(loads));
+    let arenas = arenas.map(|(arena, (height, load))| ArenaObject {
         name: &arena.name,
         capacity: arena.capacity.map(|capacity| capacity.get()),
         height: height.get(),
+        load: load.bytes.get(),
     });
     let rows = trace.instance.buffers().iter().zip(labels).zip(plan.offsets.iter().zip(overwrites));
     let buffers = rows.map(|((buffer, label), (offset, overwrites))| {
@@ -109,6 +113,6 @@ mod tests {
         assert_eq!(buffers[1]["offset"], 64);
         assert_eq!(buffers[2]["overwrites"], "a");
         assert_eq!((&buffers[2]["lower"], &buffers[2]["upper"]), (&2.into(), &5.into()));
-        assert_eq!(object["arenas"][0]["height"], 96);
+        assert_eq!((&object["arenas"][0]["height"], &object["arenas"][0]["load"]), (&96.into(), &144.into()));
     }
 }

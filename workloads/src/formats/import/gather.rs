@@ -1,9 +1,9 @@
 //! From the buffers that a reader finds to a trace.
 
 use planlab_dsa::{Alignment, ArenaId, Bytes, Label};
-use rustc_hash::FxHashMap;
 
 use super::super::draft::{Draft, RawBuffer, escape};
+use super::super::unique::UniqueNames;
 use super::super::{FormatError, ReadOptions};
 use super::{Dropped, Framework, Part};
 
@@ -50,34 +50,11 @@ pub(super) struct Gather<'f> {
     file: &'f str,
     rule: Option<Rule>,
     draft: Draft<'f>,
-    unique: Names,
+    unique: UniqueNames,
     names: Vec<String>,
     placement: Vec<Option<u64>>,
     without_size: u64,
     without_life: Tally,
-}
-
-/// Names that are no two the same: one that comes again gets a number, `x#2`.
-#[derive(Default)]
-pub(super) struct Names {
-    /// How often each came.
-    times: FxHashMap<String, u64>,
-}
-
-impl Names {
-    /// The name, or the first `name#N` that is free.
-    pub(super) fn unique(&mut self, name: &str) -> String {
-        let mut tried = name.to_owned();
-        loop {
-            let times = self.times.entry(tried.clone()).or_default();
-            *times += 1;
-            if *times == 1 {
-                return tried;
-            }
-            let again = *times;
-            tried = format!("{name}#{again}");
-        }
-    }
 }
 
 /// How many, and how many bytes.
@@ -105,7 +82,7 @@ impl<'f> Gather<'f> {
             file,
             rule: None,
             draft: Draft::new(file, options),
-            unique: Names::default(),
+            unique: UniqueNames::new("#"),
             names: Vec::new(),
             placement: Vec::new(),
             without_size: 0,

@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::error::excerpt;
 use super::super::text::whole;
+use super::super::unique::UniqueNames;
 use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Names, framework};
+use super::gather::{Found, Gather, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
 
 pub(super) const READER: Reader = Reader {
@@ -39,7 +40,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let mut lines = input.lines();
     let mut imported = Imported::default();
     let mut net: Option<Net> = None;
-    let mut names = Names::default();
+    let mut names = UniqueNames::new("#");
     while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
         if line.starts_with('#') {
@@ -63,7 +64,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 
 fn finish(
     net: Option<Net>,
-    names: &mut Names,
+    names: &mut UniqueNames,
     file: &str,
     options: &ReadOptions,
     imported: &mut Imported,

@@ -2,11 +2,13 @@
 //!
 //! Nodes run in the file's order, one a step. What a graph is given is live from the start, what it gives to the end.
 //! The output of a view operator is the buffer of its input, which is as large as the largest of them. Initializers and
-//! constants, and views of them, have memory of their own.
+//! constants, and views of them, have memory of their own. So has what a node makes of constants alone: a runtime computes
+//! it once, before the net runs. That takes a standard operator without chance and without a graph inside, as in ONNX
+//! Runtime, and an output that the net does not give; an initializer that is also an input is a default.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::messages::{Graph, Node};
+use super::messages::{Graph, Node, Versions, is_own};
 use super::shapes::Shapes;
 use super::{Wrong, in_place, views};
 use crate::formats::import::gather::Tally;
@@ -36,9 +38,11 @@ impl Storage<'_> {
 }
 
 /// Where a value is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// With the weights.
+    /// With the weights, and the same in every run.
+    Constant,
+    /// With the weights; a run may be given another.
     Outside,
     /// In a buffer, by number.
     In(usize),
@@ -50,6 +54,8 @@ pub(super) struct Lives<'g> {
     pub(super) storages: Vec<Storage<'g>>,
     pub(super) initializers: Tally,
     pub(super) constants: Tally,
+    /// What nodes make of constants alone.
+    pub(super) folded: Tally,
     /// Outputs of view operators.
     pub(super) views: u64,
     /// Values that are no tensors.
@@ -57,6 +63,8 @@ pub(super) struct Lives<'g> {
     /// Buffers that may be written over others, which end there: output, input.
     pub(super) permissions: Vec<(usize, usize)>,
     places: FxHashMap<&'g str, Place>,
+    /// What the net gives.
+    outputs: FxHashSet<&'g str>,
     /// Of the operators.
     version: i64,
 }
@@ -67,13 +75,17 @@ impl<'g> Lives<'g> {
     /// # Errors
     ///
     /// The value or node that makes no sense.
-    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>, version: i64) -> Result<Self, Wrong> {
-        let mut lives = Self { version, ..Self::default() };
+    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>, versions: Versions) -> Result<Self, Wrong> {
+        let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
+        let mut lives = Self { version: versions.operators, outputs, ..Self::default() };
+        let inputs = graph.inputs.iter().filter(|_| versions.has_defaults());
+        let overridable: FxHashSet<&str> = inputs.map(|input| input.name.as_str()).collect();
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
             lives.initializers.add(shapes.values.get(name).map_or(Ok(0), |value| value.bytes()).unwrap_or(0));
-            lives.places.insert(name, Place::Outside);
+            let place = if overridable.contains(name) { Place::Outside } else { Place::Constant };
+            lives.places.insert(name, place);
         }
         for input in &graph.inputs {
             // Older files list initializers among the inputs.
@@ -91,7 +103,7 @@ impl<'g> Lives<'g> {
                     lives.storages[at].last = end.saturating_sub(1);
                     lives.storages[at].is_output = true;
                 }
-                Some(Place::Outside) => {}
+                Some(Place::Constant | Place::Outside) => {}
                 None if shapes.others.contains(output.name.as_str()) => {}
                 None => {
                     return Err(format!("nothing makes the output `{}`", super::shown(&output.name)).into());
@@ -138,7 +150,7 @@ impl<'g> Lives<'g> {
                 // What a view hands on is judged where it is read in the end.
                 Some(&Place::In(place)) if shows && at == 0 => self.storages[place].last = step,
                 Some(&Place::In(place)) => self.read(place, step, is_weight(&node.op_type, at)),
-                Some(Place::Outside) => {}
+                Some(Place::Constant | Place::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
                     let (op, name) = (super::shown(&node.op_type), super::shown(name));
@@ -162,9 +174,23 @@ impl<'g> Lives<'g> {
         self.outputs(number, node, shapes)
     }
 
+    /// Whether the outputs of a node are the same in every run, so that they are computed before the first.
+    fn is_folded(&self, node: &Node) -> bool {
+        let mut inputs = node.inputs.iter().filter(|name| !name.is_empty()).peekable();
+        let has_inputs = inputs.peek().is_some();
+        let mut inner = node.attributes.iter();
+        has_inputs
+            && inputs.all(|name| self.places.get(name.as_str()) == Some(&Place::Constant))
+            && is_own(node.domain.as_deref())
+            && !BY_CHANCE.contains(&node.op_type.as_str())
+            && !inner.any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty())
+            && !node.outputs.iter().any(|name| self.outputs.contains(name.as_str()))
+    }
+
     fn outputs(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let viewed = node.inputs.first().and_then(|name| self.places.get(name.as_str())).copied();
         let viewed = viewed.filter(|_| views::is_view(node, self.version, shapes));
+        let is_folded = self.is_folded(node);
         for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if self.places.contains_key(name.as_str()) {
                 return Err(format!("node {number} makes `{}`, which is there already", super::shown(name)));
@@ -177,12 +203,20 @@ impl<'g> Lives<'g> {
                     self.views += 1;
                     self.places.insert(name, Place::In(place));
                 }
-                Some(Place::Outside) => {
-                    self.places.insert(name, Place::Outside);
+                Some(place) => {
+                    self.places.insert(name, place);
                 }
                 None if node.op_type == "Constant" => {
                     self.constants.add(bytes(name, shapes)?.unwrap_or(0));
-                    self.places.insert(name, Place::Outside);
+                    self.places.insert(name, Place::Constant);
+                }
+                None if is_folded => {
+                    if let Some(bytes) = bytes(name, shapes)? {
+                        self.folded.add(bytes);
+                        self.places.insert(name, Place::Constant);
+                    } else {
+                        self.others += 1;
+                    }
                 }
                 None => {
                     let storage = self.storages.len();
@@ -229,6 +263,17 @@ impl<'g> Lives<'g> {
     }
 }
 
+/// Operators whose outputs differ from run to run. Dropout is among them where it drops: elsewhere it is a view.
+const BY_CHANCE: [&str; 7] = [
+    "Bernoulli",
+    "Dropout",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+];
+
 /// The bytes of a value; none of what is no tensor.
 fn bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
     if shapes.others.contains(name) {
@@ -271,8 +316,10 @@ fn is_weight(op: &str, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Attribute, Dim, Shape, TensorType, Type, ValueInfo};
+    use super::super::messages::{Attribute, Dim, Shape, Tensor, TensorType, Type, ValueInfo};
     use super::*;
+
+    const VERSIONS: Versions = Versions { format: 10, operators: 22 };
 
     fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Node {
         Node {
@@ -291,7 +338,7 @@ mod tests {
 
     fn play(graph: &Graph) -> Vec<(&str, u64, u64, u64)> {
         let shapes = Shapes::of(graph, &[]).expect("known");
-        let lives = Lives::of(graph, &shapes, 22).expect("valid");
+        let lives = Lives::of(graph, &shapes, VERSIONS).expect("valid");
         lives.storages.iter().map(|s| (s.name, s.start, s.last, s.bytes)).collect()
     }
 
@@ -310,6 +357,67 @@ mod tests {
             ..Graph::default()
         };
         assert_eq!(play(&graph), [("x", 0, 3, 16), ("a", 0, 4, 16), ("d", 3, 4, 16), ("y", 4, 4, 16)]);
+    }
+
+    /// The values that have a buffer, in a net that adds its input to what `nodes` make of the initializer `c`.
+    fn buffers_beside(nodes: Vec<Node>, last: &str, versions: Versions) -> Vec<String> {
+        let c = Tensor { dims: vec![2], data_type: Some(1), name: Some("c".to_owned()), ..Tensor::default() };
+        let graph = Graph {
+            nodes: [nodes, vec![node("Add", &["x", last], &["y"])]].concat(),
+            initializers: vec![c],
+            inputs: vec![floats("x", &[2]), floats("c", &[2])],
+            outputs: vec![floats("y", &[2])],
+            ..Graph::default()
+        };
+        let shapes = Shapes::of(&graph, &[]).expect("known");
+        let lives = Lives::of(&graph, &shapes, versions).expect("valid");
+        lives.storages.iter().map(|storage| storage.name.to_owned()).collect()
+    }
+
+    #[test]
+    fn constant_inputs_make_constant_outputs() {
+        let old = Versions { format: 3, operators: 8 };
+        let chain = || {
+            vec![
+                node("Exp", &["c"], &["a"]),
+                node("Identity", &["a"], &["b"]),
+                node("Add", &["a", "b"], &["d"]),
+            ]
+        };
+        assert_eq!(buffers_beside(chain(), "d", old), ["x", "y"]);
+        // A run may be given another `c`, as an input that has a default.
+        assert_eq!(buffers_beside(chain(), "d", VERSIONS), ["x", "a", "d", "y"]);
+    }
+
+    #[test]
+    fn chance_graphs_and_foreign_operators_make_buffers() {
+        let old = Versions { format: 3, operators: 8 };
+        let made = |node: Node| buffers_beside(vec![node], "a", old).contains(&"a".to_owned());
+        assert!(!made(node("Neg", &["c"], &["a"])));
+        assert!(made(node("RandomNormalLike", &["c"], &["a"])));
+        assert!(made(node("Add", &["c", "x"], &["a"])));
+        let with_graph = Attribute { g: Some(Box::default()), ..Attribute::default() };
+        assert!(made(Node { attributes: vec![with_graph], ..node("Neg", &["c"], &["a"]) }));
+        let foreign = Node { domain: Some("mine".to_owned()), ..node("Neg", &["c"], &["a"]) };
+        let lives = Lives { places: [("c", Place::Constant)].into_iter().collect(), ..Lives::default() };
+        assert!(!lives.is_folded(&foreign) && lives.is_folded(&Node { domain: None, ..foreign }));
+        assert!(!lives.is_folded(&node("RandomNormal", &[], &["a"])));
+    }
+
+    #[test]
+    fn an_output_of_the_net_is_made_when_it_runs() {
+        let graph = Graph {
+            nodes: vec![node("Neg", &["c"], &["y"])],
+            initializers: vec![Tensor {
+                dims: vec![2],
+                data_type: Some(1),
+                name: Some("c".to_owned()),
+                ..Tensor::default()
+            }],
+            outputs: vec![floats("y", &[2])],
+            ..Graph::default()
+        };
+        assert_eq!(play(&graph), [("y", 0, 0, 8)]);
     }
 
     #[test]
@@ -358,7 +466,7 @@ mod tests {
             ..Graph::default()
         };
         let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes, 22).expect("valid");
+        let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
         let name = |at: usize| lives.storages[at].name;
         let permitted: Vec<_> =
             lives.permissions.iter().map(|&(output, input)| (name(output), name(input))).collect();
@@ -375,7 +483,7 @@ mod tests {
                 ..Graph::default()
             };
             let shapes = Shapes::of(&graph, &[]).expect("known");
-            let lives = Lives::of(&graph, &shapes, 22).expect("valid");
+            let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
             let inputs = lives.permissions.iter().map(|&(_, input)| lives.storages[input].name.to_owned());
             inputs.collect::<Vec<String>>()
         };
@@ -394,7 +502,7 @@ mod tests {
             ..Graph::default()
         };
         let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes, 22).expect("valid");
+        let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
         let weights: Vec<bool> = lives.storages.iter().map(Storage::is_weight).collect();
         assert_eq!(weights, [false, true, false]);
     }

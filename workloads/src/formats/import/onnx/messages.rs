@@ -24,11 +24,29 @@ pub(super) struct OperatorSet {
     pub(super) version: Option<i64>,
 }
 
+/// The versions that a model follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Versions {
+    /// Of the file's format.
+    pub(super) format: i64,
+    /// Of ONNX's own operators.
+    pub(super) operators: i64,
+}
+
 impl Model {
-    /// The version of ONNX's own operators; a file that does not say has the first.
-    pub(super) fn version(&self) -> i64 {
+    /// The versions; a file that does not say has the first operators.
+    pub(super) fn versions(&self) -> Versions {
         let own = self.operator_sets.iter().filter(|set| is_own(set.domain.as_deref()));
-        own.filter_map(|set| set.version).max().unwrap_or(1)
+        let operators = own.filter_map(|set| set.version).max().unwrap_or(1);
+        Versions { format: self.ir_version.unwrap_or(1), operators }
+    }
+}
+
+impl Versions {
+    /// Whether a run may be given another value for an initializer that is also an input. Older files list every
+    /// initializer there.
+    pub(super) const fn has_defaults(self) -> bool {
+        self.format >= 4
     }
 }
 

@@ -1,8 +1,8 @@
 //! ONNX models: the buffers of a graph in the order of its nodes.
 //!
 //! Shapes are those that the file says (`value_info`, as ONNX's shape inference writes them), and else follow from the
-//! inputs by the operators' rules; dynamic dimensions are given by name. Node order is execution order. Initializers and
-//! constants are not planned, nor are inputs that are read as weights only (a model that was exported without its weights
+//! inputs by the operators' rules; dynamic dimensions are given by name. Node order is execution order. Initializers,
+//! constants and what follows from them alone are not planned, nor are inputs that are read as weights only (a model that was exported without its weights
 //! has them there). Inside of branches and loops nothing is planned. The output of an operator that works element by
 //! element may overwrite an input that ends there and is as large.
 //!
@@ -106,7 +106,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     };
     let graph = model.graph.as_ref().ok_or_else(|| bad("there is no graph in it".to_owned().into()))?;
     let shapes = Shapes::of(graph, &options.dims).map_err(bad)?;
-    let lives = Lives::of(graph, &shapes, model.version()).map_err(bad)?;
+    let lives = Lives::of(graph, &shapes, model.versions()).map_err(bad)?;
     let mut gather = Gather::new(&file, options);
     gather.align_as(RULE);
     gather.meta("framework", "ONNX");
@@ -151,6 +151,7 @@ fn found(graph: &Graph, storage: &Storage<'_>) -> Found {
 /// What is not planned.
 fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     const OWN: &str = "they have memory of their own";
+    const FOLDED: &str = "they are weights, computed once before the net runs";
     let mut weights = Tally::default();
     lives
         .storages
@@ -160,6 +161,7 @@ fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     let mut dropped = Vec::new();
     dropped.extend(lives.initializers.dropped("initializers", OWN));
     dropped.extend(lives.constants.dropped("constants", OWN));
+    dropped.extend(lives.folded.dropped("values that follow from constants", FOLDED));
     dropped.extend(weights.dropped("inputs that are read as weights only", OWN));
     let inner = graph.nodes.iter().flat_map(|node| &node.attributes);
     let inner: u64 =

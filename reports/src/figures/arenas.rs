@@ -1,0 +1,47 @@
+//! What pictures say of an arena. Each has an axis of its own: addresses of two arenas do not compare, and their loads
+//! peak at different steps.
+
+use planlab_dsa::{Instance, Load};
+
+/// An arena of an instance.
+#[derive(Clone, Debug)]
+pub(crate) struct ArenaFacts {
+    /// `arena sram`; `None` if there is no other.
+    pub(crate) name: Option<String>,
+    /// Bytes.
+    pub(crate) capacity: Option<u64>,
+    pub(crate) load: Load,
+    /// The number of its buffers.
+    pub(crate) buffers: usize,
+}
+
+impl ArenaFacts {
+    /// The arenas of an instance, in their order.
+    pub(crate) fn list(instance: &Instance) -> Vec<Self> {
+        let arenas = instance.arenas();
+        let mut counts = vec![0; arenas.len()];
+        instance.buffers().iter().for_each(|buffer| counts[buffer.arena.index()] += 1);
+        let facts = |(number, (load, buffers)): (usize, (Load, usize))| {
+            let arena = &arenas[number];
+            let name = if arena.name.is_empty() { number.to_string() } else { arena.name.clone() };
+            Self {
+                name: (arenas.len() > 1).then(|| format!("arena {name}")),
+                capacity: arena.capacity.map(|capacity| capacity.get()),
+                load,
+                buffers,
+            }
+        };
+        instance.arena_loads().into_iter().zip(counts).enumerate().map(facts).collect()
+    }
+
+    /// A title with the arena's name.
+    pub(crate) fn title(&self, title: &str) -> String {
+        self.name.as_ref().map_or_else(|| title.to_owned(), |name| format!("{title}, {name}"))
+    }
+
+    /// The top of an axis that shows `height` bytes: the capacity, unless the height would be less than half of it.
+    pub(crate) fn axis_top(&self, height: u64) -> u64 {
+        let is_near = |capacity: &u64| *capacity <= height.saturating_mul(2);
+        height.max(self.capacity.filter(is_near).unwrap_or(0))
+    }
+}

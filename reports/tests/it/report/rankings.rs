@@ -1,0 +1,77 @@
+//! Rankings: who has no answer is named and counts with a penalty, who ran on few workloads comes behind.
+
+use std::collections::BTreeMap;
+
+use planlab_reports::{Report, ReportOptions};
+use planlab_results::{Status, Store};
+
+use super::{Row, append, failure, read, text};
+
+/// Eight workloads: `late` is optimal on seven and out of time on the last, `easy` ran on the first two alone.
+fn files() -> BTreeMap<String, Vec<u8>> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for number in 1..=8 {
+        let workload = &format!("tool/net/{number}");
+        let mut add = |planner: &str, offsets: [u64; 3]| {
+            append(&mut store, &Row { workload, planner, offsets, times: &[1_000] });
+        };
+        add("close", [0, 70, 0]);
+        add("far", [0, 64, 96]);
+        if number <= 2 {
+            add("easy", [0, 64, 0]);
+        }
+        if number < 8 {
+            add("late", [0, 64, 0]);
+        }
+    }
+    store.append(&failure("tool/net/8", "late", Status::Timeout, "")).expect("appends");
+    store.append(&failure("tool/net/8", "foreign", Status::Unsupported, "no pins")).expect("appends");
+    store.compact().expect("compacts");
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    read(&dir.path().join("out"))
+}
+
+/// Where each of these comes first, in the order of the page.
+fn places<'n>(page: &str, names: &[&'n str]) -> Vec<&'n str> {
+    let place = |name: &&str| page.find(*name).unwrap_or_else(|| panic!("{name} is not in {page}"));
+    let mut names = names.to_vec();
+    names.sort_by_key(place);
+    names
+}
+
+#[test]
+fn the_front_page_names_who_has_no_answer() {
+    let files = files();
+    let index = text(&files, "index.html");
+    assert!(index.contains("1 row ended without an answer: late 1."), "{index}");
+    assert!(!index.contains("Nothing failed"), "{index}");
+    for said in [
+        "A cell without an answer counts as a plan of twice the bound",
+        "Left out: easy, foreign (did not run on all of these).",
+    ] {
+        assert!(index.contains(said), "{said}: {index}");
+    }
+    // (0.01^7 * 1.01)^(1/8) - 0.01, and 6 of 96 bytes.
+    insta::assert_snapshot!(text(&files, "tables/families.csv"), @r"
+    family,best,variants,mean_gap,mean_time_ns,no_answer,summary
+    late,late,1,0.007804904,640.0,1,
+    close,close,1,0.0625,1000,0,
+    far,far,1,0.666666667,1000,0,
+    ");
+}
+
+#[test]
+fn a_planner_on_few_workloads_does_not_lead() {
+    let files = files();
+    let page = text(&files, "gaps.html");
+    let order = [">late<", ">close<", ">far<", ">easy (2 of 8)<"];
+    assert_eq!(places(&page, &order), order);
+    assert!(
+        page.contains("the 8 of 8 workloads that all planners on at least half of them ran on"),
+        "{page}"
+    );
+    let svg = text(&files, "plots/gap-by-planner.svg");
+    assert_eq!(places(&svg, &order), order);
+}
