@@ -133,7 +133,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
-        check_hand_overs(args, &trace, plan).map_err(|failure| failure.in_file(inputs::name(file), None))?;
+        check_hand_overs(args, &trace, (inputs::name(file), plan))?;
         // What leaves here with offsets is a plan that somebody will use.
         let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::name(file), None);
         trace.instance.verify(plan.clone()).map_err(refuse)?;
@@ -160,7 +160,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
 
 /// Refuses hand-overs unless they are asked for, where the format cannot say which buffer overwrites which, or where its
 /// reader may not look: a kernel that is not safe in place would compute something else. Else says how many there are.
-fn check_hand_overs(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<(), Failure> {
+fn check_hand_overs(args: &ExportArgs, trace: &Trace, (file, plan): (&str, &Plan)) -> Result<(), Failure> {
     let Some(first) = plan.in_place.first() else { return Ok(()) };
     let says_so = matches!(args.format, ExportFormat::Lab | ExportFormat::PlanJson | ExportFormat::Perfetto);
     let is_asked = args.reading.in_place.map_or(says_so, |choice| choice == Choice::Yes);
@@ -168,11 +168,12 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<(),
     if !is_asked {
         let name = |id: BufferId| &trace.labels.buffers[id.index()].name;
         return Err(Failure::usage(format!(
-            "{count} buffers take the place of one that is still live (`{}` overwrites `{}`), which only kernels that \
+            "{file}: {count} buffers take the place of one that is still live (`{}` overwrites `{}`), which only kernels that \
              are safe in place allow: plan with --in-place no, or export with --in-place yes",
             name(first.output),
             name(first.input)
-        )));
+        ))
+        .in_file(file, None));
     }
     note(&format!(
         "{count} buffers take the place of one that is still live: their kernels must be safe in place"

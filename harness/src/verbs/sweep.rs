@@ -259,7 +259,7 @@ impl Answer<'_> {
         let kept = memory(self.kept);
         let head = format!("{}: {kept} kept beside the plan\n\n", network.key(first));
         let mut text = Text::from(head) + table;
-        text += "\nload: the most bytes live at once; a planner that uses in-place can be below it\n";
+        text += "\nload: the most bytes live at once; no plan is lower\n";
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
             let capacity_text = memory(capacity);
             text += format!("\nlargest batch in {capacity_text}, with what is kept:\n");
