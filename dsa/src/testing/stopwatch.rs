@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Measures the time since its start without that for which this thread could run but no core was free. A test that
-/// must tell a quick step from one of minutes may run beside any number of others.
+/// must distinguish a quick step from one of minutes may run beside any number of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     begin: Instant,

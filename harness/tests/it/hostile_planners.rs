@@ -191,11 +191,15 @@ fn damaged_folders_are_removed() {
 
 #[test]
 fn pipe_that_appears_while_it_runs_does_not_hang_a_bench() {
-    let folder = folder("mkfifo \"$2\"; sleep 1000");
+    let folder = folder("mkfifo \"$2\"; touch ready; sleep 1000");
     let file = fs::read_to_string(folder.path().join("planners.toml")).expect("written");
     write(folder.path(), "planners.toml", file.replacen("instance =", "anytime = true\ninstance =", 1));
-    let row = plan(folder.path(), &["--time-limit", "500ms"], 3);
-    assert_eq!(row["detail"], "timeout", "{row}");
+    let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
+    wait_for("the program", || {
+        let row = plan(folder.path(), &["--time-limit", &limits.next().expect("endless")], 3);
+        assert_eq!(row["detail"], "timeout", "{row}");
+        folder.path().join("ready").exists()
+    });
     assert_leaves_nothing(folder.path());
 }
 
