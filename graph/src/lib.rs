@@ -49,11 +49,11 @@ pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{
     Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
-    FeatureMap, Function, FunctionId, FunctionKind, Kernel, Machine, MapId, NetError, PipeDream,
-    ProfileError, Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt,
-    ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope, ScheduledBuffer, Scheduler,
+    FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine, MapId, NetError,
+    PipeDream, ProfileError, Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence,
+    ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduledBuffer, Scheduler,
     SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet,
     Verified, Violation, Work, WorkspaceLimitError, compute_bound, execute_scheduler,
-    execute_scheduler_observed, simulate, validate,
+    execute_scheduler_observed, gradient_sums, simulate, validate,
 };
 pub use storage::Storage;

@@ -121,7 +121,8 @@ table! {
         pub bound_ns: u64,
         /// The evidence for the bound: `compute` or `lp`.
         pub bound_evidence: String,
-        /// The schedules for which the bound holds: `any` or `classes`.
+        /// The schedules for which the bound holds: `any`. Older versions had bounds on `classes`, those that keep, swap
+        /// or recompute each map.
         pub bound_scope: String,
         /// Feature maps that stay on the device.
         pub kept: Option<u64>,
@@ -198,11 +199,13 @@ impl ScheduleRow {
         per_second(self.batch, self.compute_ns)
     }
 
-    /// (iteration - bound) / bound.
+    /// (iteration - bound) / bound, and 0 if the two differ by rounding alone.
     #[must_use]
     pub fn gap(&self) -> Option<f64> {
-        let iteration = real(self.iteration_ns?);
-        (self.bound_ns > 0).then(|| (iteration - real(self.bound_ns)) / real(self.bound_ns))
+        let above = self.iteration_ns?.saturating_sub(self.bound_ns);
+        // Both are rounded to nanoseconds.
+        let gap = if above > 1 { real(above) / real(self.bound_ns) } else { 0.0 };
+        (self.bound_ns > 0).then_some(if gap > ROUNDING { gap } else { 0.0 })
     }
 
     /// The slowdown compared with an iteration without waiting: 1 - speed / highest speed.
@@ -216,6 +219,9 @@ impl ScheduleRow {
 fn per_second(batch: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { real(batch) * 1e9 / real(ns) }
 }
+
+/// The relative difference of two times below which they count as equal.
+const ROUNDING: f64 = 1e-9;
 
 #[expect(clippy::cast_precision_loss, reason = "for ratios")]
 const fn real(number: u64) -> f64 {

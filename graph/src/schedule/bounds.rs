@@ -1,24 +1,17 @@
-//! Bounds on the time of an iteration, each with its scope and its evidence.
+//! Bounds on the time of an iteration, each with its evidence. They cover every schedule that the
+//! [validator](crate::validate) accepts.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::scheduler::Verified;
-use crate::schedule::training_net::FunctionKind;
+use crate::schedule::training_net::{FunctionId, FunctionKind, TrainingNet};
 
-/// Relative difference below which two times count as equal: sums of seconds in another order.
+/// Relative difference below which two times count as equal: sums of seconds in another order, and the tolerance with
+/// which the validator compares times.
 const SAME: f64 = 1e-9;
-
-/// The schedules that a bound covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScheduleScope {
-    /// All schedules.
-    Any,
-    /// Schedules that copy nothing in during the forward pass. At its end, the device contains only inputs of the net
-    /// and maps that some backward pass reads: each such map is kept, swapped or recomputed.
-    Classes,
-}
 
 /// How a bound was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,26 +23,13 @@ pub enum ScheduleEvidence {
     Lp,
 }
 
-/// A proven lower bound on the time of every schedule in the scope.
+/// A proven lower bound on the time of every schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleBound {
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// The schedules that it covers.
-    pub scope: ScheduleScope,
     /// How it was obtained.
     pub evidence: ScheduleEvidence,
-}
-
-impl ScheduleScope {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Classes => "classes",
-        }
-    }
 }
 
 impl ScheduleEvidence {
@@ -67,42 +47,177 @@ impl ScheduleBound {
     /// Whether a schedule refutes the bound.
     #[must_use]
     pub fn is_refuted_by(&self, schedule: &Verified) -> bool {
-        self.scope <= schedule.scope() && schedule.seconds() < self.seconds * (1.0 - SAME)
+        schedule.seconds() < self.seconds * (1.0 - SAME)
     }
 
     /// Whether the bound proves that no schedule is faster than this one.
     #[must_use]
     pub fn proves(&self, schedule: &Verified) -> bool {
-        // Only a bound on all schedules proves that none is faster.
-        self.scope == ScheduleScope::Any && schedule.seconds() <= self.seconds * (1.0 + SAME)
+        schedule.seconds() <= self.seconds * (1.0 + SAME)
     }
 
-    /// The best of these bounds that covers a schedule; without a schedule, the best that covers every schedule.
+    /// (seconds - bound) / bound, and 0 if the difference is rounding or the bound is 0.
     #[must_use]
-    pub fn best_of(bounds: &[Self], schedule: Option<&Verified>) -> Option<Self> {
-        let scope = schedule.map_or(ScheduleScope::Any, Verified::scope);
-        let holds = bounds.iter().filter(|bound| bound.scope <= scope);
-        holds.copied().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
+    pub fn gap(&self, seconds: f64) -> f64 {
+        let gap = (seconds - self.seconds) / self.seconds;
+        if gap > SAME && gap.is_finite() { gap } else { 0.0 }
+    }
+
+    /// The highest of these bounds.
+    #[must_use]
+    pub fn highest(bounds: &[Self]) -> Option<Self> {
+        bounds.iter().copied().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 }
 
-/// The time of every pass of every function, once, and of every sum of gradients: one sum fewer than a map has uses. A
-/// lower bound for every schedule.
+/// The sums that the gradient of a map requires and no other map shares.
+///
+/// A gradient has one part from each use of its map. A part is the map's own unless an addition passes it to several
+/// maps: these may share a sum of such parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GradientSums {
+    /// The functions whose backward passes make parts that are the map's own, one entry for each part. For a part that
+    /// additions pass on, this is the addition.
+    pub own: Vec<FunctionId>,
+    /// One sum fewer than the map has parts; 0 if no backward pass reads the gradient.
+    pub most: usize,
+}
+
+impl GradientSums {
+    /// The least number of sums that include a part of these functions.
+    #[must_use]
+    pub fn count(&self, is_counted: impl Fn(FunctionId) -> bool) -> usize {
+        // Of two parts at least one sum includes the first; of n parts, all n - 1 sums include one of them.
+        self.own.iter().filter(|&&function| is_counted(function)).count().min(self.most)
+    }
+}
+
+/// A part of a gradient, or a sum of parts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Term {
+    Part(FunctionId, usize),
+    Sum(Vec<usize>),
+}
+
+/// The parts of every gradient.
+struct Gradients {
+    /// The terms that have a number.
+    numbers: BTreeMap<Term, usize>,
+    /// For each map, the number of each part of its gradient with the function that it comes from.
+    parts: Vec<Vec<(usize, FunctionId)>>,
+    /// For each map, the number of its gradient, if it has uses.
+    whole: Vec<Option<usize>>,
+    /// For each map, whether a backward pass reads its gradient.
+    is_read: Vec<bool>,
+}
+
+impl Gradients {
+    fn new(net: &TrainingNet) -> Self {
+        let maps = net.maps().len();
+        let (parts, whole) = (vec![Vec::new(); maps], vec![None; maps]);
+        let mut gradients = Self { numbers: BTreeMap::new(), parts, whole, is_read: vec![false; maps] };
+        for id in net.function_ids().rev() {
+            gradients.take_function(net, id);
+        }
+        for id in net.function_ids() {
+            let function = net.function(id);
+            let passes_on = function.kind == FunctionKind::Add;
+            gradients.is_read[function.output.index()] =
+                !passes_on || function.inputs.iter().any(|input| gradients.is_read[input.index()]);
+        }
+        gradients
+    }
+
+    fn number(&mut self, term: Term) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(term).or_insert(next)
+    }
+
+    /// Adds the parts that a function contributes; all later functions have been added.
+    fn take_function(&mut self, net: &TrainingNet, id: FunctionId) {
+        let function = net.function(id);
+        let output = function.output.index();
+        let mut terms: Vec<usize> = self.parts[output].iter().map(|&(number, _)| number).collect();
+        terms.sort_unstable();
+        self.whole[output] = match terms[..] {
+            [] => None,
+            [only] => Some(only),
+            _ => Some(self.number(Term::Sum(terms))),
+        };
+        for (place, input) in function.inputs.iter().enumerate() {
+            let part = match self.whole[output] {
+                Some(gradient) if function.kind == FunctionKind::Add => gradient,
+                _ => self.number(Term::Part(id, place)),
+            };
+            self.parts[input.index()].push((part, id));
+        }
+    }
+
+    /// The maps with a gradient that has to be summed.
+    fn summed(&self) -> impl Iterator<Item = usize> {
+        (0..self.parts.len()).filter(|&map| self.is_read[map] && self.parts[map].len() > 1)
+    }
+
+    /// For each number, the maps whose sums may have it as a part.
+    fn owners(&self) -> Vec<Vec<usize>> {
+        let mut owners: Vec<Vec<usize>> = vec![Vec::new(); self.numbers.len()];
+        for (map, parts) in self.parts.iter().enumerate().filter(|(_, parts)| parts.len() > 1) {
+            for &(number, _) in parts {
+                if owners[number].last() != Some(&map) {
+                    owners[number].push(map);
+                }
+            }
+        }
+        owners
+    }
+
+    fn sums(&self) -> Vec<GradientSums> {
+        let owners = self.owners();
+        let mut sums = vec![GradientSums::default(); self.parts.len()];
+        for map in self.summed() {
+            let own = self.parts[map].iter().filter(|&&(number, _)| owners[number].len() == 1);
+            sums[map] = GradientSums {
+                own: own.map(|&(_, function)| function).collect(),
+                most: self.parts[map].len() - 1,
+            };
+        }
+        sums
+    }
+}
+
+/// For each map, the sums that its gradient requires for itself.
+#[must_use]
+pub fn gradient_sums(net: &TrainingNet) -> Vec<GradientSums> {
+    Gradients::new(net).sums()
+}
+
+/// The time of every pass of every function, once, and of the sums of gradients that no schedule can avoid. A lower
+/// bound for every schedule.
 #[must_use]
 pub fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
     let (net, times) = (&problem.net, &problem.times);
-    let mut uses = vec![0_u32; net.maps().len()];
-    net.functions().iter().flat_map(|function| &function.inputs).for_each(|map| uses[map.index()] += 1);
+    let gradients = Gradients::new(net);
     let passes = net.function_ids().map(|id| {
         let function = net.function(id);
-        let passes_on = function.kind == FunctionKind::Add && uses[function.output.index()] > 0;
+        let passes_on = function.kind == FunctionKind::Add && net.last_use(function.output).is_some();
         let backward = if passes_on { 0.0 } else { times.backward()[id.index()] };
         times.forward()[id.index()] + backward
     });
-    let sums = net
-        .map_ids()
-        .filter(|&map| net.has_gradient(map))
-        .map(|map| f64::from(uses[map.index()].saturating_sub(1)) * times.accumulate()[map.index()]);
-    let seconds = passes.chain(sums).sum();
-    ScheduleBound { seconds, scope: ScheduleScope::Any, evidence: ScheduleEvidence::Compute }
+    let sums = gradients.sums();
+    let own =
+        net.map_ids().map(|map| sums[map.index()].count(|_| true) as f64 * times.accumulate()[map.index()]);
+    let seconds = passes.chain(own).sum::<f64>() + shared_seconds(&gradients, &sums, times.accumulate());
+    ScheduleBound { seconds, evidence: ScheduleEvidence::Compute }
+}
+
+/// The least time of sums that consist of shared parts alone: at least one for each gradient, done for any of the maps
+/// that share them.
+fn shared_seconds(gradients: &Gradients, sums: &[GradientSums], seconds: &[f64]) -> f64 {
+    let owners = gradients.owners();
+    let shared = gradients.summed().filter(|&map| sums[map].own.is_empty());
+    let least = |map: usize| {
+        let (first, _) = gradients.parts[map][0];
+        owners[first].iter().map(|&owner| seconds[owner]).fold(f64::INFINITY, f64::min)
+    };
+    shared.map(|map| (gradients.whole[map], least(map))).collect::<BTreeMap<_, _>>().into_values().sum()
 }

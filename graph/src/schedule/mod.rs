@@ -29,7 +29,7 @@ mod times;
 mod training_net;
 mod validate;
 
-pub use bounds::{ScheduleBound, ScheduleEvidence, ScheduleScope, compute_bound};
+pub use bounds::{GradientSums, ScheduleBound, ScheduleEvidence, compute_bound, gradient_sums};
 pub use convolution::{ConvolutionAlgorithm, ConvolutionChoice, Kernel, WorkspaceLimitError};
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
 pub use machine::Machine;

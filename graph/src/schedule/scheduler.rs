@@ -12,10 +12,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use crate::schedule::bounds::{ScheduleBound, ScheduleScope, compute_bound};
-use crate::schedule::events::{Content, Engine, Event, Schedule, Task};
+use crate::schedule::bounds::{ScheduleBound, compute_bound};
+use crate::schedule::events::Schedule;
 use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::timeline::{Span, Stuck, Timeline, simulate};
+use crate::schedule::timeline::{Stuck, Timeline, simulate};
 use crate::schedule::validate::{Violation, validate};
 
 /// A scheduling algorithm: an immutable configuration, and a [`ScheduleRun`] that holds all changing state.
@@ -77,7 +77,6 @@ pub struct Verified {
     schedule: Schedule,
     timeline: Timeline,
     height: Bytes,
-    scope: ScheduleScope,
 }
 
 impl Verified {
@@ -100,8 +99,7 @@ impl Verified {
     fn placed(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
         let audited = validate(problem, &schedule, None)?;
         let timeline = simulate(&schedule, Some(problem.capacity))?;
-        let scope = scope_of(problem, &schedule, &timeline);
-        Ok(Self { schedule, timeline, height: audited.height, scope })
+        Ok(Self { schedule, timeline, height: audited.height })
     }
 
     /// The same schedule with other offsets, counted from the base.
@@ -159,28 +157,6 @@ impl Verified {
     pub const fn height(&self) -> Bytes {
         self.height
     }
-
-    /// The narrowest scope that contains it.
-    #[must_use]
-    pub const fn scope(&self) -> ScheduleScope {
-        self.scope
-    }
-}
-
-/// The narrowest scope that contains a placed schedule.
-fn scope_of(problem: &SchedulingProblem, schedule: &Schedule, timeline: &Timeline) -> ScheduleScope {
-    let is_forward = |(event, _): &(&Event, &Span)| matches!(event.task, Task::Forward(_));
-    let compute = schedule.of(Engine::Compute).iter().zip(timeline.of(Engine::Compute));
-    let last = compute.filter(is_forward).map(|(_, span)| span.ended).max().unwrap_or(0);
-    let is_late = timeline.of(Engine::In).iter().all(|span| span.began >= last);
-    let may_stay = |content| match content {
-        Content::Map(map) => problem.net.is_retained(map) || !problem.net.has_gradient(map),
-        Content::Gradient(_) => true,
-    };
-    let lives = schedule.buffers.iter().zip(schedule.lifetimes(timeline));
-    let nothing_else =
-        lives.into_iter().all(|(buffer, (from, to))| may_stay(buffer.content) || from >= last || to <= last);
-    if is_late && nothing_else { ScheduleScope::Classes } else { ScheduleScope::Any }
 }
 
 /// Why a scheduler failed.
@@ -237,9 +213,8 @@ pub struct ScheduleMark {
 pub struct ScheduleOutcome {
     /// The fastest valid schedule.
     pub best: Option<Verified>,
-    /// The best proven bounds by scope: on any schedule, and on those of [classes](ScheduleScope::Classes) if that
-    /// bound is higher.
-    pub bounds: Vec<ScheduleBound>,
+    /// The best proven bound on the time of every schedule.
+    pub bound: ScheduleBound,
     /// Why the run ended.
     pub end: Result<Stop, ScheduleError>,
     /// Why there is no schedule, in the scheduler's words, such as out of memory.
@@ -253,17 +228,10 @@ pub struct ScheduleOutcome {
 }
 
 impl ScheduleOutcome {
-    /// The best bound that covers the best schedule; without a schedule, the best that covers every schedule.
-    #[must_use]
-    pub fn bound(&self) -> Option<ScheduleBound> {
-        ScheduleBound::best_of(&self.bounds, self.best.as_ref())
-    }
-
-    /// (seconds - bound) / bound; 0 means optimal in the scope of the bound. `None` without a schedule.
+    /// The [gap](ScheduleBound::gap) of the best schedule; 0 means optimal. `None` without a schedule.
     #[must_use]
     pub fn gap(&self) -> Option<f64> {
-        let (best, bound) = (self.best.as_ref()?, self.bound()?);
-        Some(if bound.seconds > 0.0 { (best.seconds() - bound.seconds) / bound.seconds } else { 0.0 })
+        Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 }
 
@@ -275,9 +243,11 @@ pub struct ScheduleRun<'p> {
     work: u64,
     rng: ChaCha8Rng,
     best: Option<Verified>,
-    bounds: Vec<ScheduleBound>,
+    bound: ScheduleBound,
     shortfall: Option<String>,
     trajectory: Vec<ScheduleMark>,
+    /// All schedules that a consulted scheduler offers; `None` if only the best counts.
+    offers: Option<Vec<Verified>>,
     observer: Box<dyn FnMut(&Verified) + 'p>,
 }
 
@@ -312,9 +282,10 @@ pub fn execute_scheduler_observed<'p>(
         work: 0,
         rng: ChaCha8Rng::seed_from_u64(seed),
         best: None,
-        bounds: vec![compute_bound(problem)],
+        bound: compute_bound(problem),
         shortfall: None,
         trajectory: Vec::new(),
+        offers: None,
         observer: Box::new(observer),
     };
     let end = match scheduler.schedule(&mut run) {
@@ -326,7 +297,7 @@ pub fn execute_scheduler_observed<'p>(
         shortfall: if run.best.is_none() { run.shortfall.take() } else { None },
         elapsed: run.elapsed(),
         best: run.best,
-        bounds: run.bounds,
+        bound: run.bound,
         end,
         trajectory: run.trajectory,
         work: run.work,
@@ -389,6 +360,9 @@ impl<'p> ScheduleRun<'p> {
     pub fn offer(&mut self, schedule: Schedule) -> Result<(), ScheduleHalt> {
         let verified = Verified::new(self.problem, schedule)?;
         let seconds = verified.seconds();
+        if let Some(offers) = &mut self.offers {
+            offers.push(verified.clone());
+        }
         if self.best.as_ref().is_some_and(|best| best.seconds() <= seconds) {
             return Ok(());
         }
@@ -402,27 +376,53 @@ impl<'p> ScheduleRun<'p> {
         }
     }
 
-    /// Claims that no schedule of a scope takes less time.
+    /// Runs another scheduler within the limits of this run, and returns the schedules that it offers, in its order.
+    /// They do not count as offered to this run.
+    ///
+    /// # Errors
+    ///
+    /// As the other scheduler, but it may prove its best schedule, or fall short.
+    pub fn consult(&mut self, scheduler: &dyn Scheduler) -> Result<Vec<Verified>, ScheduleHalt> {
+        let mut run = ScheduleRun {
+            problem: self.problem,
+            budget: ScheduleBudget { target: None, ..self.budget.clone() },
+            start: self.start,
+            work: self.work,
+            rng: self.rng.clone(),
+            best: None,
+            bound: self.bound,
+            shortfall: None,
+            trajectory: Vec::new(),
+            offers: Some(Vec::new()),
+            observer: Box::new(|_| ()),
+        };
+        let end = scheduler.schedule(&mut run);
+        self.work = run.work;
+        self.bound = run.bound;
+        match end {
+            Ok(()) | Err(ScheduleHalt::Stop(Stop::Proved)) => Ok(run.offers.unwrap_or_default()),
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Claims that no schedule takes less time.
     ///
     /// # Errors
     ///
     /// [`ScheduleError::Refuted`] if the best schedule takes less, [`Stop::Proved`] if it meets the bound.
     pub fn raise_bound(&mut self, bound: ScheduleBound) -> Result<(), ScheduleHalt> {
-        let known = self.bounds.iter().filter(|known| known.scope <= bound.scope);
-        if known.into_iter().all(|known| known.seconds < bound.seconds) {
-            self.bounds.push(bound);
+        if bound.seconds > self.bound.seconds {
+            self.bound = bound;
         }
         self.judge()
     }
 
     fn judge(&self) -> Result<(), ScheduleHalt> {
         let Some(best) = &self.best else { return Ok(()) };
-        if let Some(bound) = self.bounds.iter().find(|bound| bound.is_refuted_by(best)) {
-            return Err(ScheduleError::Refuted { bound: bound.seconds, seconds: best.seconds() }.into());
+        if self.bound.is_refuted_by(best) {
+            let (bound, seconds) = (self.bound.seconds, best.seconds());
+            return Err(ScheduleError::Refuted { bound, seconds }.into());
         }
-        if self.bounds.iter().any(|bound| bound.proves(best)) {
-            return Err(ScheduleHalt::Stop(Stop::Proved));
-        }
-        Ok(())
+        if self.bound.proves(best) { Err(ScheduleHalt::Stop(Stop::Proved)) } else { Ok(()) }
     }
 }

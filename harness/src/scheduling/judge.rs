@@ -26,7 +26,7 @@ pub(crate) struct Judgement {
     pub(crate) stderr_tail: String,
     /// The best schedule, validated by the parent, even if the child died.
     pub(crate) best: Option<Verified>,
-    /// The best bound that holds for the schedule; if there is no schedule, for any.
+    /// The best bound on the time of every schedule.
     pub(crate) bound: ScheduleBound,
     /// The schedule with the lowest offsets.
     pub(crate) placed: Option<Placed>,
@@ -65,11 +65,9 @@ impl Judgement {
         self.height().is_some_and(|height| height <= problem.capacity)
     }
 
-    /// (time - bound) / bound.
+    /// The [gap](ScheduleBound::gap) of the best schedule.
     pub(crate) fn gap(&self) -> Option<f64> {
-        let bound = self.bound.seconds;
-        let best = self.best.as_ref()?;
-        (bound > 0.0).then(|| (best.seconds() - bound) / bound)
+        Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 
     fn new(problem: &SchedulingProblem, stderr_tail: String) -> Self {
@@ -94,14 +92,12 @@ impl Judgement {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer, problem: &SchedulingProblem) {
+    fn take_answer(&mut self, answer: Answer) {
         let contradiction = self.contradiction(answer.seconds);
-        let mut bounds = answer.bounds;
-        bounds.push(compute_bound(problem));
-        let refuted =
-            self.best.as_ref().and_then(|best| bounds.iter().find(|bound| bound.is_refuted_by(best)));
-        let refuted = refuted.map(|bound| format!("a bound of {:e} s was claimed", bound.seconds));
-        self.bound = ScheduleBound::best_of(&bounds, self.best.as_ref()).unwrap_or(self.bound);
+        let bound = ScheduleBound::highest(&[answer.bound, self.bound]).unwrap_or(self.bound);
+        self.bound = bound;
+        let refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best));
+        let refuted = refuted.then(|| format!("a bound of {:e} s was claimed", bound.seconds));
         self.stop = answer.stop;
         self.exit_code = Some(0);
         self.elapsed_ns = Some(answer.elapsed_ns);
@@ -115,9 +111,9 @@ impl Judgement {
             (None, Some(complaint)) => match complaint.kind {
                 ComplaintKind::Invalid => (Status::InvalidPlan, complaint.message),
                 ComplaintKind::Refuted => (Status::BoundRefuted, complaint.message),
-                ComplaintKind::Failed => (self.rank(&bounds, None).0, complaint.message),
+                ComplaintKind::Failed => (self.rank(None).0, complaint.message),
             },
-            (None, None) => self.rank(&bounds, answer.shortfall),
+            (None, None) => self.rank(answer.shortfall),
         };
     }
 
@@ -136,11 +132,9 @@ impl Judgement {
         })
     }
 
-    fn rank(&self, bounds: &[ScheduleBound], shortfall: Option<String>) -> (Status, String) {
+    fn rank(&self, shortfall: Option<String>) -> (Status, String) {
         match (&self.best, self.stop) {
-            (Some(best), _) if bounds.iter().any(|bound| bound.proves(best)) => {
-                (Status::Optimal, String::new())
-            }
+            (Some(best), _) if self.bound.proves(best) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
             (None, Some(Stop::Deadline)) => {
@@ -181,7 +175,7 @@ pub(super) fn judge(
         None => None,
     };
     match end {
-        Ok(answer) => judgement.take_answer(answer, problem),
+        Ok(answer) => judgement.take_answer(answer),
         Err(death) => judgement.take_death(death),
     }
     if let Some(refusal) = refusal {

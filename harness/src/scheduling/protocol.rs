@@ -43,7 +43,7 @@ pub(crate) struct Answer {
     pub(crate) error: Option<Complaint>,
     /// Seconds of an iteration by the schedule in the mailbox, if there is one.
     pub(crate) seconds: Option<f64>,
-    pub(crate) bounds: Vec<ScheduleBound>,
+    pub(crate) bound: ScheduleBound,
     pub(crate) shortfall: Option<String>,
     pub(crate) trajectory: Vec<Improvement>,
     pub(crate) elapsed_ns: u64,
@@ -91,7 +91,7 @@ impl Answer {
             stop: outcome.end.as_ref().ok().copied(),
             error: outcome.end.as_ref().err().map(Complaint::new),
             seconds: outcome.best.as_ref().map(planlab_graph::Verified::seconds),
-            bounds: outcome.bounds.clone(),
+            bound: outcome.bound,
             shortfall: outcome.shortfall.clone(),
             trajectory: outcome.trajectory.iter().map(improvement).collect(),
             elapsed_ns: nanoseconds(outcome.elapsed),

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use planlab_graph::{
-    ScheduleBound, ScheduleEvidence, ScheduleHalt, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor,
+    ScheduleBound, ScheduleEvidence, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor,
 };
 use planlab_solvers::schedule::SwapAll;
 
@@ -51,11 +51,9 @@ pub(super) fn tamper(key: &str, answer: &mut Answer, mailbox: &Path) -> io::Resu
             event["seconds"] = 1e-9.into();
             fs::write(mailbox, text.replace(line, &event.to_string()))?;
         }
-        "saboteur/lie-about-bound" => answer.bounds.push(ScheduleBound {
-            seconds: 1e9,
-            scope: ScheduleScope::Any,
-            evidence: ScheduleEvidence::Lp,
-        }),
+        "saboteur/lie-about-bound" => {
+            answer.bound = ScheduleBound { seconds: 1e9, evidence: ScheduleEvidence::Lp };
+        }
         _ => {}
     }
     Ok(())

@@ -192,7 +192,11 @@ pub const COLUMNS: &[ColumnDoc] = &[
     schedule("bound_ns", "ns", "Time below which no schedule of bound_scope is, as proved"),
     schedule("iteration_gap", "share", "(iteration_ns - bound_ns) / bound_ns"),
     schedule("bound_evidence", "text", "Evidence for `bound_ns`: compute, lp"),
-    schedule("bound_scope", "text", "any, or classes: the schedules that `bound_ns` speaks of"),
+    schedule(
+        "bound_scope",
+        "text",
+        "any; in older rows also classes: the schedules that `bound_ns` is about",
+    ),
     schedule("kept", "count", "Feature maps that stay on the device"),
     schedule("swapped", "count", "Feature maps that are copied to the host and back"),
     schedule("recomputed", "count", "Feature maps that are computed again"),

@@ -35,6 +35,8 @@ pub enum Policy {
     Discard,
     /// It stays until its own last use.
     Retain,
+    /// It stays until its last use, and so does each map without a class on the way: no function runs again twice.
+    Share,
 }
 
 /// A class for each map; it has no meaning for maps that no backward pass reads.

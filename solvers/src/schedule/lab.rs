@@ -46,6 +46,13 @@ impl<'p> Lab<'p> {
         Self { problem, recipes: Recipes::new(&problem.net), policy, prefetch, room: problem.capacity }
     }
 
+    /// The same with another policy.
+    #[must_use]
+    pub(super) const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Limits the bytes in use at once to `room`, at most the problem's capacity. The rest is for the gaps between
     /// buffers.
     #[must_use]
@@ -73,11 +80,6 @@ impl<'p> Lab<'p> {
     #[must_use]
     pub fn can_recompute(&self, map: MapId) -> bool {
         self.problem.net.producer(map).is_some()
-    }
-
-    /// For each map with a class: the least seconds that recomputing it takes.
-    pub(super) fn least_recompute_seconds(&self) -> Vec<(MapId, f64)> {
-        self.recipes.least_seconds(self.problem)
     }
 
     /// For each map with a class: the seconds to recompute it alone from the nearest maps with a class.
@@ -211,12 +213,12 @@ impl<'p> Lab<'p> {
         }
     }
 
-    /// Claims the [bound](lp_bound) on the schedules that classifications give.
+    /// Claims the [bound](lp_bound) on the time of every schedule.
     ///
     /// # Errors
     ///
     /// As [`ScheduleRun::raise_bound`].
     pub fn claim_bound(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        lp_bound(self).map_or(Ok(()), |bound| run.raise_bound(bound))
+        lp_bound(self.problem).map_or(Ok(()), |bound| run.raise_bound(bound))
     }
 }

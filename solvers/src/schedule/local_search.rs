@@ -1,13 +1,13 @@
 //! Simulated annealing over the classes of maps, judged by the simulator, among schedules whose buffers have offsets
 //! inside the capacity.
 //!
-//! A state is a class for each map, a policy for recomputed maps, and the *room*: the bytes that may be in use at once.
-//! The room is less than the capacity if buffers leave gaps between them. A change moves a map to another class,
-//! exchanges the classes of two maps, or changes the room or the policy. It is judged by the simulated time. It is
-//! refused unless the default allocator's best fit, or else first fit by area, finds offsets that end below the
-//! capacity.
+//! A state is a class for each map, rules that turn classes into a schedule (a policy for recomputed maps, and when
+//! copies in start), and the *room*: the bytes that may be in use at once. The room is less than the capacity if buffers
+//! leave gaps between them. A change moves a map to another class, exchanges the classes of two maps, or changes the
+//! room or the rules. It is judged by the simulated time. It is refused unless the default allocator's best fit, or else
+//! first fit by area, finds offsets that end below the capacity.
 //!
-//! The search starts from the best of everything kept, everything swapped and PoocH's classifications, each in the
+//! The search starts from the best of what the quick schedulers offer and of PoocH's classifications, each in the
 //! largest room found that leaves enough for its gaps. The heat, relative to the time at the start, falls
 //! geometrically.
 //!
@@ -20,16 +20,19 @@
 //!
 //! # Complexity
 //!
-//! 100 simulations for each of n maps, at most 10,000, and a packing for each change that the heat accepts: O(n) and
+//! 100 simulations for each of n maps, at most 10,000, after the starts, and a packing for each change that the heat accepts: O(n) and
 //! O(n g log n) for g gaps. Anytime.
 
 use planlab_dsa::{Budget, Bytes, Offset, execute};
-use planlab_graph::{MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
+use planlab_graph::{
+    MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Task, Timeline, Verified,
+};
 use rand::RngExt;
 
 use super::class::{Class, Classes, Policy};
 use super::lab::Lab;
 use super::pooch::recompute_what_costs_less;
+use super::registry::quick_schedulers;
 use super::residency::Prefetch;
 use super::swap_opt::keep_what_fits;
 use crate::placement::Order;
@@ -41,7 +44,11 @@ const ROOMS: u32 = 8;
 /// The largest change of the room, as a part of the capacity.
 const ROOM_STEP: f64 = 0.02;
 
-/// Annealing from PoocH's classification, with offsets; key `local-search`.
+/// The policies for recomputed maps; each is tried with each way to start copies in.
+const POLICIES: [Policy; 3] = [Policy::Discard, Policy::Retain, Policy::Share];
+const PREFETCHES: [Prefetch; 3] = [Prefetch::AsRoomPermits, Prefetch::OneAhead, Prefetch::WithConvolution];
+
+/// Annealing from the best quick schedule, with offsets; key `local-search`.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalSearch {
     per_map: u32,
@@ -82,7 +89,7 @@ impl Scheduler for LocalSearch {
     fn descriptor(&self) -> SchedulerDescriptor {
         SchedulerDescriptor {
             key: KEY.into(),
-            summary: "anneals PoocH's classification; every schedule has offsets inside the capacity".into(),
+            summary: "anneals the best of the quick schedules; all offsets are inside the capacity".into(),
             randomized: true,
             reference: "Kirkpatrick et al. 1983; Ito et al. 2019",
             complexity: "100 n simulations, at most 10,000; anytime",
@@ -91,8 +98,8 @@ impl Scheduler for LocalSearch {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        let labs = [Policy::Discard, Policy::Retain]
-            .map(|policy| Lab::new(problem, policy, Prefetch::AsRoomPermits));
+        let of = |prefetch| POLICIES.map(|policy| Lab::new(problem, policy, prefetch));
+        let labs = PREFETCHES.map(of).into_iter().flatten().collect::<Vec<_>>();
         labs[0].claim_bound(run)?;
         let maps = labs[0].maps().collect();
         let mut search = Search { labs, maps, capacity: problem.capacity, run, best: None };
@@ -104,7 +111,8 @@ impl Scheduler for LocalSearch {
 #[derive(Clone, Debug)]
 struct State {
     classes: Classes,
-    policy: Policy,
+    /// The number of the lab whose rules apply.
+    rules: usize,
     room: Bytes,
 }
 
@@ -121,8 +129,8 @@ enum Judged {
 }
 
 struct Search<'r, 'p> {
-    /// For each policy.
-    labs: [Lab<'p>; 2],
+    /// All pairs of rules; the first [`POLICIES`] start copies in as early as there is room.
+    labs: Vec<Lab<'p>>,
     maps: Vec<MapId>,
     capacity: Bytes,
     run: &'r mut ScheduleRun<'p>,
@@ -132,41 +140,70 @@ struct Search<'r, 'p> {
 impl Search<'_, '_> {
     /// Offers the initial classifications.
     fn start(&mut self) -> Result<(), ScheduleHalt> {
-        let classes = self.labs[0].all(Class::Keep);
-        self.judge(State { classes, policy: Policy::Discard, room: self.capacity }, f64::INFINITY)?;
-        self.swap_all()?;
-        for policy in [Policy::Retain, Policy::Discard] {
-            self.start_with(policy)?;
+        for class in [Class::Keep, Class::Swap] {
+            self.fit(&self.labs[0].all(class), 0)?;
+        }
+        for scheduler in quick_schedulers() {
+            for offer in self.run.consult(&scheduler)? {
+                self.start_with_offer(&offer)?;
+            }
+        }
+        for rules in 0..POLICIES.len() {
+            self.start_with_pooch(rules)?;
         }
         Ok(())
     }
 
-    /// Everything swapped, in less and less room until the offsets fit: a schedule after a few simulations.
-    fn swap_all(&mut self) -> Result<(), ScheduleHalt> {
+    /// The classes of a schedule by all rules, if that is faster than what was found so far.
+    fn start_with_offer(&mut self, offer: &Verified) -> Result<(), ScheduleHalt> {
+        if self.best.as_ref().is_some_and(|&(best, _)| best <= offer.seconds()) {
+            return Ok(());
+        }
+        let classes = self.classes_of(offer.schedule());
+        (0..self.labs.len()).try_for_each(|rules| self.fit(&classes, rules))
+    }
+
+    /// The classes of the maps in a schedule.
+    fn classes_of(&self, schedule: &Schedule) -> Classes {
+        let mut classes = self.labs[0].all(Class::Keep);
+        for event in schedule.events.iter().flatten() {
+            match event.task {
+                Task::CopyOut(map) => classes.set(map, Class::Swap),
+                Task::Recompute(id) => {
+                    classes.set(self.run.problem().net.function(id).output, Class::Recompute);
+                }
+                _ => {}
+            }
+        }
+        classes
+    }
+
+    /// A classification in less and less room until the offsets fit: a schedule after a few simulations.
+    fn fit(&mut self, classes: &Classes, rules: usize) -> Result<(), ScheduleHalt> {
         let mut room = self.capacity;
         for _ in 0..ROOMS {
-            let classes = self.labs[0].all(Class::Swap);
-            let state = State { classes, policy: Policy::Discard, room };
-            let Judged::TooHigh(height) = self.judge(state, f64::INFINITY)? else { break };
+            let limit = self.best.as_ref().map_or(f64::INFINITY, |&(best, _)| best);
+            let state = State { classes: classes.clone(), rules, room };
+            let Judged::TooHigh(height) = self.judge(state, limit)? else { break };
             room = self.less_room(room, height);
         }
         Ok(())
     }
 
     /// PoocH's classifications, in less and less room until the offsets fit.
-    fn start_with(&mut self, policy: Policy) -> Result<(), ScheduleHalt> {
+    fn start_with_pooch(&mut self, rules: usize) -> Result<(), ScheduleHalt> {
         let mut room = self.capacity;
         for _ in 0..ROOMS {
-            let lab = self.labs[policy as usize].clone().with_room(room);
+            let lab = self.labs[rules].clone().with_room(room);
             let mut classes = lab.all(Class::Swap);
             keep_what_fits(&lab, self.run, &mut classes)?;
             if let Judged::Impossible =
-                self.judge(State { classes: classes.clone(), policy, room }, f64::INFINITY)?
+                self.judge(State { classes: classes.clone(), rules, room }, f64::INFINITY)?
             {
                 return Ok(());
             }
             recompute_what_costs_less(&lab, self.run, &mut classes)?;
-            let Judged::TooHigh(height) = self.judge(State { classes, policy, room }, f64::INFINITY)? else {
+            let Judged::TooHigh(height) = self.judge(State { classes, rules, room }, f64::INFINITY)? else {
                 return Ok(());
             };
             room = self.less_room(room, height);
@@ -210,12 +247,7 @@ impl Search<'_, '_> {
                 let room = state.room.get() as f64 + step * self.capacity.get() as f64;
                 state.room = bytes(room).min(self.capacity);
             }
-            _ => {
-                state.policy = match state.policy {
-                    Policy::Discard => Policy::Retain,
-                    Policy::Retain => Policy::Discard,
-                }
-            }
+            _ => state.rules = self.run.rng().random_range(0..POLICIES.len()),
         }
         state
     }
@@ -251,7 +283,7 @@ impl Search<'_, '_> {
     /// Simulates a state, and packs it if it takes less than `limit`; offers it if it is the fastest so far.
     fn judge(&mut self, state: State, limit: f64) -> Result<Judged, ScheduleHalt> {
         self.run.tick(1)?;
-        let lab = &self.labs[state.policy as usize];
+        let lab = &self.labs[state.rules];
         let (draft, timeline) = match lab.run_within(&state.classes, state.room) {
             Ok(found) => found,
             Err(reason) => {

@@ -72,8 +72,10 @@ impl Pooch {
         match (self.policy, self.search) {
             (Policy::Discard, Search::Suffix) => "pooch/discard",
             (Policy::Retain, Search::Suffix) => "pooch/retain",
+            (Policy::Share, Search::Suffix) => "pooch/share",
             (Policy::Discard, Search::Budgeted { .. }) => "pooch/discard/budgeted",
             (Policy::Retain, Search::Budgeted { .. }) => "pooch/retain/budgeted",
+            (Policy::Share, Search::Budgeted { .. }) => "pooch/share/budgeted",
         }
     }
 }

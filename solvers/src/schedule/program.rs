@@ -60,26 +60,11 @@ impl Recipes {
         maps.map(|(index, _)| MapId::from_index(index))
     }
 
-    /// A lower bound on the time to recompute maps: the seconds of the functions between a map and the nearest maps
-    /// with a class. The time of a function shared by several maps is divided equally, since it may run for all of them
-    /// at once.
-    pub(super) fn least_seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
-        let mut maps_of = vec![0_u32; problem.net.functions().len()];
-        for function in self.chains().flat_map(|(_, chain)| chain) {
-            maps_of[function.index()] += 1;
-        }
-        let share = |id: &FunctionId| problem.times.forward()[id.index()] / f64::from(maps_of[id.index()]);
-        self.chains().map(|(map, chain)| (map, chain.iter().map(share).sum())).collect()
-    }
-
     /// The time to recompute each map alone: the seconds of all functions between it and the nearest maps with a class.
     pub(super) fn seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
         let seconds = |id: &FunctionId| problem.times.forward()[id.index()];
-        self.chains().map(|(map, chain)| (map, chain.iter().map(seconds).sum())).collect()
-    }
-
-    fn chains(&self) -> impl Iterator<Item = (MapId, &[FunctionId])> {
-        self.classified().filter_map(|map| Some((map, &self.cones[map.index()].as_ref()?.chain[..])))
+        let chain = |map: MapId| self.cones[map.index()].iter().flat_map(|cone| &cone.chain);
+        self.classified().map(|map| (map, chain(map).map(seconds).sum())).collect()
     }
 }
 
@@ -386,6 +371,9 @@ impl<'a> Builder<'a> {
     fn recompute(&mut self, map: MapId) {
         let recipes = self.recipes;
         let Some(cone) = &recipes.cones[map.index()] else { return };
+        if self.policy == Policy::Share {
+            return cone.chain.last().map_or((), |&producer| self.run_shared(producer));
+        }
         let mut only_for_this = Vec::new();
         for &source in &cone.sources {
             if self.restore(source) {
@@ -400,6 +388,28 @@ impl<'a> Builder<'a> {
                 last.frees.extend(gone);
             }
         }
+    }
+
+    /// Runs a function again, after those that make what is not on the device; everything made stays.
+    fn run_shared(&mut self, id: FunctionId) {
+        let net = &self.problem.net;
+        let function = net.function(id);
+        for &input in &function.inputs {
+            match net.producer(input) {
+                Some(producer) if !net.is_retained(input) => {
+                    if self.device[input.index()].is_none() {
+                        self.run_shared(producer);
+                    }
+                }
+                _ => {
+                    self.restore(input);
+                }
+            }
+        }
+        let mut event = Event::new(Task::Recompute(id), self.problem.times.forward()[id.index()]);
+        event.reads = self.held(&function.inputs);
+        event.writes.push(self.map_buffer(function.output));
+        self.emit(event);
     }
 
     /// Recomputes a map; frees intermediate maps after their last use in the chain.
@@ -476,13 +486,5 @@ mod tests {
         let [discard, retain] = [Policy::Discard, Policy::Retain].map(|policy| steps(&[2, 4], policy));
         assert_eq!(discard, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 R0 R1 B2 A2 B1 B0");
         assert_eq!(retain, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 B2 A2 B1 B0");
-    }
-
-    #[test]
-    fn recomputation_takes_at_least_its_chain() {
-        let problem = shortcut();
-        let least = Recipes::new(&problem.net).least_seconds(&problem);
-        let least: Vec<_> = least.into_iter().map(|(map, seconds)| (map.index(), seconds)).collect();
-        assert_eq!(least, [(0, 0.0), (2, 4.0), (4, 4.0)]);
     }
 }

@@ -9,9 +9,8 @@ use super::{InCore, LocalSearch, Policy, Pooch, PoochElsewhere, SuperNeurons, Sw
 const DEPTH: usize = 8;
 const LEAVES: u32 = 32;
 
-/// One scheduler of each kind, in the order in which they are listed.
-#[must_use]
-pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
+/// The schedulers that simulate a few classifications, in the order in which they are listed.
+pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
     let patent = Checkpointing::patent(Patent::default());
     vec![
         Box::new(InCore),
@@ -20,18 +19,26 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(SwapOpt),
         Box::new(SuperNeurons::default()),
         Box::new(SuperNeurons::default().with_policy(Policy::Retain)),
-        Box::new(Pooch::new(Policy::Discard)),
-        Box::new(Pooch::new(Policy::Retain)),
-        Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
-        Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
-        Box::new(PoochElsewhere),
         Box::new(Checkpointing::chen(Chen::default())),
         Box::new(Checkpointing::memonger(Memonger::default())),
         Box::new(patent),
         Box::new(patent.with_candidates(Candidates::Scored)),
         Box::new(patent.with_swap(true)),
-        Box::new(LocalSearch::default()),
     ]
+}
+
+/// One scheduler of each kind, in the order in which they are listed.
+#[must_use]
+pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
+    let others: [Box<dyn Scheduler>; 6] = [
+        Box::new(Pooch::new(Policy::Discard)),
+        Box::new(Pooch::new(Policy::Retain)),
+        Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
+        Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
+        Box::new(PoochElsewhere),
+        Box::new(LocalSearch::default()),
+    ];
+    quick_schedulers().into_iter().chain(others).collect()
 }
 
 /// The keys of all schedulers.

@@ -45,6 +45,7 @@ impl SuperNeurons {
         match self.policy {
             Policy::Discard => "superneurons",
             Policy::Retain => "superneurons/retain",
+            Policy::Share => "superneurons/share",
         }
     }
 }

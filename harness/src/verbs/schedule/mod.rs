@@ -367,7 +367,6 @@ impl Row {
             "fits": facts.height.map(|height| height <= question.problem.capacity.get()),
             "bound_seconds": bound.seconds,
             "bound_evidence": bound.evidence.name(),
-            "bound_scope": bound.scope.name(),
             "gap": facts.gap,
             "planner_status": self.judgement.planner_status.map(Status::name),
             "remark": facts.remark,

@@ -14,10 +14,10 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     if summary.rows.is_empty() {
         return Vec::new();
     }
-    let note = "A bound on the time of an iteration is of a scope: any schedule at all, or those that keep, swap or recompute \
-                each feature map once (classes). Its evidence is the time of the passes alone (compute), or a relaxation that \
-                also counts bytes, copies and recomputation (lp). A gap of 0 is a proof that no schedule of the scope is \
-                faster.";
+    let note = "A bound on the time of an iteration holds for every valid schedule (any); in rows of older versions it may hold \
+                for those alone that keep, swap or recompute each feature map once (classes). Its evidence is the time of the \
+                passes alone (compute), or a relaxation that also counts bytes, copies and recomputation (lp). A gap of 0 is \
+                a proof that no such schedule is faster.";
     let mut pieces =
         vec![Piece::heading("Gap to the proven bound, and time of the search"), Piece::note(note)];
     pieces.extend(super::shown_or_folded(summary));
@@ -63,7 +63,7 @@ fn line(case: &Case, runs: &[&Run]) -> Vec<Value> {
         Value::text(names.into_iter().collect::<Vec<_>>().join(", "))
     };
     let nanoseconds = |ns: Option<f64>| Value::or_missing(ns.map(Value::Nanoseconds));
-    let is_equal = |run: &&&Run| run.row.iteration_ns.is_some_and(|ns| ns <= run.row.bound_ns);
+    let is_equal = |run: &&&Run| run.row.gap() == Some(0.0);
     let inputs = super::range(runs.iter().filter_map(|run| run.input()));
     let mut values = subject(case, Value::or_missing(inputs.map(Value::Text)));
     values.extend([

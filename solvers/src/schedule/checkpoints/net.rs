@@ -89,6 +89,11 @@ impl<'p> CheckpointNet<'p> {
         &self.lab
     }
 
+    /// The same classes as schedules in which no function runs again twice.
+    pub(super) fn shared_lab(&self) -> Lab<'p> {
+        self.lab.clone().with_policy(Policy::Share)
+    }
+
     /// The class of each map under a cut.
     ///
     /// # Panics

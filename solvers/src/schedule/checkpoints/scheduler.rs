@@ -1,5 +1,6 @@
 //! The searches for checkpoints as schedulers: checkpoints stay on the device, and the rest is recomputed once, from
-//! the nearest checkpoint before it.
+//! the nearest checkpoint before it. Maps that only other recomputations read are computed once for all of them if
+//! memory allows, else once for each.
 //!
 //! Blocks end at [`Candidates`]: articulation points, or those of them with a high score. Checkpoints stay, or are
 //! swapped if their copies hide. Every cut that is tried is offered. The cost, which guides some searches, is the most
@@ -116,6 +117,7 @@ impl Scheduler for Checkpointing {
             // The trial run.
             run.tick(u64::from(self.swaps))?;
             let classes = net.classes(cut);
+            net.shared_lab().offer(run, &classes, &key)?;
             net.lab().offer(run, &classes, &key)?;
             Ok(net.lab().peak(&classes).get())
         };

@@ -1,5 +1,6 @@
 //! Tests of schedules: the figures of the published methods on ResNet-50, and the validity of all results.
 
+mod bounds;
 mod checkpoint_nets;
 mod checkpoints;
 mod contract;
@@ -7,6 +8,7 @@ mod golden;
 mod measured;
 mod mutants;
 mod nets;
+mod optimum;
 mod search;
 mod slow;
 mod table;

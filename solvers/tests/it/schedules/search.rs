@@ -1,7 +1,7 @@
 //! Tests what local search finds on ResNet-50.
 
 use planlab_graph::{
-    Machine, ScheduleBudget, ScheduleScope, Scheduler, SchedulingProblem, execute_scheduler,
+    Machine, ScheduleBudget, ScheduleEvidence, Scheduler, SchedulingProblem, execute_scheduler,
 };
 use planlab_solvers::schedule::{LocalSearch, Policy, Pooch};
 
@@ -30,7 +30,7 @@ fn local_search_beats_pooch_with_offsets_that_fit() {
         );
         assert!(best.height() <= problem.capacity && best.height() >= best.live_peak(), "batch {batch}");
         assert!(best.seconds() <= start.seconds() && ours > 1.1 * theirs, "batch {batch}: {ours}");
-        assert_eq!(outcome.bound().map(|bound| bound.scope), Some(ScheduleScope::Classes));
+        assert_eq!(outcome.bound.evidence, ScheduleEvidence::Lp);
         assert!((0.0..0.12).contains(&gap), "batch {batch}: {gap}");
     }
 }
