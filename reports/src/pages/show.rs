@@ -173,7 +173,7 @@ impl<'a> ArenaSection<'a> {
         (Panel::plan(name, &self.scene.instance, plan), facts)
     }
 
-    /// The pieces of the section, the first of which is number 0.
+    /// The pieces of the section; sections count from 0.
     fn pieces(mut self, number: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let name = self.part.as_ref().and_then(|(arena, _)| arena.name.clone());
