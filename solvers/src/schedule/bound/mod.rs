@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn bound_rises_as_memory_shrinks() {
         let seconds = |capacity| {
-            let problem = shortcut().with_capacity(Bytes::new(capacity));
+            let mut problem = shortcut().with_capacity(Bytes::new(capacity));
+            problem.machine = problem.machine.with_link(4.0);
             lp_bound(&problem).map_or(0.0, |bound| bound.seconds)
         };
         assert_eq!(seconds(1088), 0.0);

@@ -126,24 +126,27 @@ fn run(problem: &SchedulingProblem, key: &str) -> ScheduleOutcome {
     outcome
 }
 
-/// The search would find a schedule below the bound. Runs a tenth of the nets, or all of them if the environment contains
-/// `PLANLAB_TEST_DEEP`.
+/// The search would find a schedule below the bound. A bound that is only the time of computing is searched for in one net
+/// of 40, or in all nets if the environment contains `PLANLAB_TEST_DEEP`.
 #[test]
 fn bound_of_small_nets_is_at_most_the_optimum() {
-    let nets = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 2000 } else { 200 };
+    let every = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 40 };
     let mut raised = 0;
-    for seed in 0..nets {
+    for seed in 0..2000 {
         let problem = random_problem(seed, 6);
         for percent in [95, 85, 75, 65] {
             let problem = within(&problem, percent);
             let least = bound(&problem);
-            let faster = optimum_below(&problem, least * (1.0 - SAME));
-            assert_eq!(faster, None, "seed {seed} at {percent} %: below {least}");
-            raised += u32::from(least > compute_bound(&problem).seconds);
+            let is_raised = least > compute_bound(&problem).seconds;
+            raised += u32::from(is_raised);
+            if is_raised || seed % every == 0 {
+                let faster = optimum_below(&problem, least * (1.0 - SAME));
+                assert_eq!(faster, None, "seed {seed} at {percent} %: below {least}");
+            }
         }
     }
     println!("{raised} bounds above the time of computing");
-    assert!(100 * raised > nets, "only {raised}");
+    assert!(raised > 40, "only {raised}");
 }
 
 /// The other side: valid schedules do not beat the search, and some equal it.
