@@ -13,6 +13,9 @@ mod check;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod heap;
+mod kernel;
+mod marks;
+mod pieces;
 mod process;
 mod real;
 mod record;
