@@ -107,7 +107,7 @@ impl Letter {
         self.word(STATE) == WAITS && !is_due
     }
 
-    /// The plan, or that there is none; `None` if no answer came.
+    /// Returns the launcher's answer, which may have no plan; `None` if no answer came.
     pub(super) fn answer(&self) -> Option<Option<Answer>> {
         match self.word(STATE) {
             WAITS => {

@@ -36,7 +36,7 @@ pub(super) fn prepare() {
     system_call::prepare();
 }
 
-/// Calls the next function of a name; -1 with `errno` if there is none.
+/// Calls the next function of a name; returns -1 and sets `errno` if there is no such function.
 macro_rules! next {
     ($function:ident, fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {
         match $function.get() {
