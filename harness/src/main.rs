@@ -110,7 +110,9 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json, tables: cli.table };
-    if !cli.verb.serves() {
+    if cli.verb.relays_signals() {
+        signals::relay()?;
+    } else if !cli.verb.serves() {
         signals::listen(cli.verb.ends_by_itself(), process::end_all)?;
     }
     inputs::set_limit(cli.input_limit);

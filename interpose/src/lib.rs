@@ -8,7 +8,7 @@
 //! ```text
 //!   program -- malloc, free, ... --> symbols --> Machine --> Planned (a verified plan on a segment)
 //!                                       |           |
-//!                                       |           +------> a thread that plans a round, and ends
+//!                                       |           +------> `planlab run`, or a thread, plans a round
 //!                                       +------------------> the real allocator
 //! ```
 //!

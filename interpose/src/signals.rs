@@ -1,6 +1,7 @@
-//! Blocks signals in the calling thread for a while, and for good in threads that it starts meanwhile.
+//! Blocks signals in the calling thread for a while, and for good in threads that it starts meanwhile; and cancellation.
 #![allow(unsafe_code, reason = "signal masks")]
 
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -29,5 +30,33 @@ impl Drop for Masked {
             // SAFETY: the C library wrote the set.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
+    }
+}
+
+/// While this exists, the thread handles no signals and is not cancelled, which `write` would allow.
+pub(crate) struct Undisturbed {
+    _mask: Masked,
+    cancel: c_int,
+}
+
+// SAFETY: the name and parameters are those of POSIX; it writes the old state if that pointer is not null.
+unsafe extern "C" {
+    /// A function of the C library that the crate libc leaves out.
+    safe fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+const DISABLE: c_int = 1;
+
+impl Undisturbed {
+    pub(crate) fn new() -> Self {
+        let mut cancel = 0;
+        pthread_setcancelstate(DISABLE, &raw mut cancel);
+        Self { _mask: Masked::new(), cancel }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        pthread_setcancelstate(self.cancel, ptr::null_mut());
     }
 }

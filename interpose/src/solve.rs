@@ -43,6 +43,69 @@ pub enum Unsolved {
     NoPlan(String),
 }
 
+/// A round that is worth a plan, as a placement problem.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    round: Round,
+    instance: Instance,
+    numbers: Vec<usize>,
+    load: Bytes,
+}
+
+impl Problem {
+    /// The problem of a round whose load is at least `least_load`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved`] if the round is not worth a plan, or has none.
+    pub(crate) fn new(round: Round, least_load: Bytes) -> Result<Self, Unsolved> {
+        let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
+        let load = instance.load().bytes;
+        if load < least_load || load == Bytes::ZERO {
+            return Err(Unsolved::Small { load });
+        }
+        Ok(Self { round, instance, numbers, load })
+    }
+
+    pub(crate) const fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    pub(crate) fn into_round(self) -> Round {
+        self.round
+    }
+
+    /// Plans it within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved::NoPlan`] if there is no plan by then.
+    pub(crate) fn solve(self, patience: Duration) -> Result<Solved, Unsolved> {
+        let begin = Instant::now();
+        let budget = Budget { wall: Some(patience), ..Budget::default() };
+        let outcome = execute(&Portfolio, &self.instance, budget, 0);
+        let bound = outcome.claim().value;
+        let end = outcome.end.clone();
+        let best = outcome.best.ok_or_else(|| Unsolved::NoPlan(format!("{end:?}")))?;
+        let plan = best.as_plan().clone();
+        drop(best);
+        self.solved(plan, bound, begin.elapsed())
+    }
+
+    /// The round with a plan that somebody made.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved::NoPlan`] if the plan is not valid.
+    pub(crate) fn solved(self, plan: Plan, bound: Bytes, took: Duration) -> Result<Solved, Unsolved> {
+        let Self { round, instance, numbers, load } = self;
+        let verified = instance.verify(plan.clone()).map_err(|error| Unsolved::NoPlan(error.to_string()))?;
+        let height = verified.height();
+        drop(verified);
+        Ok(Solved { round, instance, numbers, plan, height, load, bound, took })
+    }
+}
+
 impl Solved {
     /// Plans a round whose load is at least `least_load`, within `patience`.
     ///
@@ -50,20 +113,7 @@ impl Solved {
     ///
     /// [`Unsolved`] if there is no plan, or the round is not worth one.
     pub fn new(round: Round, least_load: Bytes, patience: Duration) -> Result<Self, Unsolved> {
-        let begin = Instant::now();
-        let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
-        let load = instance.load().bytes;
-        if load < least_load || load == Bytes::ZERO {
-            return Err(Unsolved::Small { load });
-        }
-        let budget = Budget { wall: Some(patience), ..Budget::default() };
-        let outcome = execute(&Portfolio, &instance, budget, 0);
-        let bound = outcome.claim().value;
-        let end = outcome.end.clone();
-        let best = outcome.best.ok_or_else(|| Unsolved::NoPlan(format!("{end:?}")))?;
-        let (height, plan) = (best.height(), best.as_plan().clone());
-        drop(best);
-        Ok(Self { round, instance, numbers, plan, height, load, bound, took: begin.elapsed() })
+        Problem::new(round, least_load)?.solve(patience)
     }
 
     /// The planned round.

@@ -38,6 +38,20 @@ find /usr/include -name '*.h' -exec cat {} + | tr -s ' ' '\\n' | sort | uniq -c 
 """
 
 
+FORKS = """
+import os
+for round in range(40):
+    blocks = []
+    for size in range(100_000, 400_000, 5000):
+        blocks.append(bytearray(size))
+        del blocks[:-9]
+        if round > 1 and size % 20_000 == 0:
+            if os.fork() == 0:
+                os._exit(0)
+            os.wait()
+"""
+
+
 class Program(NamedTuple):
     """A program, and how often to run it for its time; `prints`: whether its output is the same each time."""
 
@@ -47,6 +61,7 @@ class Program(NamedTuple):
     times: int = 1
     prints: bool = True
     stdin: str = ""
+    env: dict = {}
 
 
 def programs(folder: Path) -> list:
@@ -73,7 +88,48 @@ def programs(folder: Path) -> list:
     ]
 
 
-def run(words: list, stdin: str, prefix: list) -> tuple:
+def noticing(folder: Path) -> list:
+    """Programs that notice what else is in their process."""
+    aside = folder / "aside"
+    build = ["-O1", "-pthread", HERE.parents[1] / "interpose/tests/programs/aside.c", "-o"]
+    subprocess.run(["cc", *build, aside], check=True)
+    pages = "dont-fork wipe-on-fork guard read-only lock hole file move".split()
+    found = [
+        Program("small stack for signals", [aside, "stack", 8192, 3], "cc"),
+        Program("count of threads", [aside, "threads"], "cc"),
+        *(Program(f"unshare after {at} requests", [aside, "unshares", at], "cc") for at in range(6000, 9001, 500)),
+        *(Program(f"seccomp ({how})", [aside, "forbids", how, 12], "cc") for how in ("strict", "prctl", "syscall")),
+        *(Program(f"pages of blocks: {how}", [aside, "treats", how], "cc") for how in pages),
+    ]
+    for sanitizer, name in ("thread", "tsan"), ("address", "asan"):
+        built = folder / name
+        made = subprocess.run(["cc", f"-fsanitize={sanitizer}", *build, built], capture_output=True, check=False)
+        runtime = Path(subprocess.getoutput(f"cc -print-file-name=lib{name}.so"))
+        if made.returncode or not runtime.is_file():
+            print(f"lib{name}: not tried, the compiler has none")
+            continue
+        found.append(Program(f"built with lib{name}", [built, "threads"], "cc"))
+        # AddressSanitizer wants to be the first library, and here the script's comes first.
+        script, order = ["sh", "-c", f"'{built}' threads; true"], {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+        found.append(Program(f"a script of one with lib{name}", script, "cc", env=order))
+        found.append(Program(f"preloaded lib{name}", [aside, "threads"], "cc", env={"LD_PRELOAD": str(runtime.resolve())}))
+    if shutil.which("musl-gcc"):
+        musl = folder / "musl"
+        source = HERE.parents[1] / "interpose/tests/programs/rough.c"
+        subprocess.run(["musl-gcc", "-O1", "-pthread", source, "-o", musl], check=True)
+        found.append(Program("C library musl", [musl, "strays"], "musl-gcc"))
+        found.append(Program("a script of one with musl", ["sh", "-c", f"'{musl}' generations"], "musl-gcc"))
+    else:
+        print("C library musl: not tried, there is no musl-gcc")
+    python = next(filter(None, map(shutil.which, ("python3.14", "python3.13", "python3.12"))), None)
+    if python:
+        found.append(Program("warnings of Python at forks", [python, "-W", "error", "-c", FORKS], python))
+    else:
+        print("warnings of Python at forks: not tried, there is no Python from 3.12 on")
+    return found
+
+
+def run(words: list, stdin: str, env: dict, prefix: list) -> tuple:
     """Exit code, output, and CPU seconds of the process and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run(
@@ -83,7 +139,7 @@ def run(words: list, stdin: str, prefix: list) -> tuple:
         text=True,
         timeout=PROCESS_SECONDS,
         check=False,
-        env={**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0"},
+        env={**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0", **env},
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -94,15 +150,15 @@ def check(program: Program, under: list) -> str:
     """The fault of a program, if any; prints the program's line."""
     plain_seconds, under_seconds = [], []
     for _ in range(program.times):
-        code, output, seconds, _ = run(program.words, program.stdin, [])
+        code, output, seconds, _ = run(program.words, program.stdin, program.env, [])
         plain_seconds.append(seconds)
-        code_under, output_under, seconds, errors = run(program.words, program.stdin, under)
+        code_under, output_under, seconds, errors = run(program.words, program.stdin, program.env, under)
         under_seconds.append(seconds)
         if code != code_under:
             return f"exit code {code_under} under planlab, {code} without: {errors.strip()[-2000:]}"
         if program.prints and output != output_under:
             return f"the output differs:\n{output[:1000]}\nunder planlab:\n{output_under[:1000]}"
-    ratio = statistics.median(under_seconds) / statistics.median(plain_seconds)
+    ratio = statistics.median(under_seconds) / max(statistics.median(plain_seconds), 0.001)
     times = "once" if program.times == 1 else f"median of {program.times}"
     print(f"{program.name}: same; {ratio:.3f} times the CPU time ({statistics.median(plain_seconds):.2f} s, {times})")
     return ""
@@ -117,7 +173,7 @@ def main() -> int:
     code = 0
     with tempfile.TemporaryDirectory() as folder:
         under = [Path(arguments.planlab).resolve(), "run", *(["--check"] if arguments.check else []), "--"]
-        for program in programs(Path(folder)):
+        for program in programs(Path(folder)) + noticing(Path(folder)):
             if arguments.only and not any(name in program.name for name in arguments.only):
                 continue
             if not shutil.which(program.needs):

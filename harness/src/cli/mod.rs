@@ -178,12 +178,17 @@ impl Verb {
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
-            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Run(_) | Self::Explain(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Explain(_) => true,
             #[cfg(feature = "reports")]
             Self::Query(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }
+    }
+
+    /// Whether it passes signals on to a program that it runs.
+    pub(crate) const fn relays_signals(&self) -> bool {
+        matches!(self, Self::Run(_))
     }
 }
 

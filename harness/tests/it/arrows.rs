@@ -56,7 +56,7 @@ const HOMES: [(&str, &[&str]); 11] = [
 const UNSAFE_HOMES: [&str; 7] = [
     "replay",
     "interpose/src/preload",
-    "interpose/src/planning.rs",
+    "interpose/src/planning",
     "interpose/src/signals.rs",
     "capi/src/border.rs",
     "capi/tests",

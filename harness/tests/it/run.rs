@@ -1,10 +1,14 @@
 //! `planlab run`: a program under libplanlab.so.
 
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{figure, json, planlab, run};
+use crate::common::{figure, json, planlab, run, wait_for};
 
 /// A periodic program that every machine has. A shell loop with `dd` would not work, as `dd` requests its buffers once;
 /// awk builds and drops its strings in each round.
@@ -75,5 +79,114 @@ fn a_preload_that_is_there_stays() {
     let output = command.args(words).env("LD_PRELOAD", "libm.so.6").output().expect("it starts");
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let (library, other) = stdout.trim().split_once(':').expect("two");
-    assert!(Path::new(library).is_file() && other == "libm.so.6", "{stdout}");
+    assert_eq!((library.rsplit('/').next(), other), (Some("libplanlab.so"), "libm.so.6"), "{stdout}");
+}
+
+/// Builds a program of the library's tests with the words of a compiler.
+fn built(folder: &Path, source: &str, name: &str, compiler: &[&str]) -> Option<String> {
+    let source = format!("{}/../interpose/tests/programs/{source}.c", env!("CARGO_MANIFEST_DIR"));
+    let program = folder.join(name);
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).args(["-O1", "-pthread", &source, "-o"]).arg(&program);
+    let is_built = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    is_built.then(|| program.to_str().expect("text").to_owned())
+}
+
+#[test]
+fn a_planned_program_has_no_thread_more() {
+    let folder = tempfile::tempdir().expect("writable");
+    let aside =
+        built(folder.path(), "aside", "aside", &["cc"]).expect("a C compiler, which ./setup installs");
+    let (stdout, _) = run(folder.path(), &["run", "--report", "report.json", &aside, "threads"], 0);
+    assert_eq!(stdout, "1 threads at most\n");
+    let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(report["planned"].as_u64() > Some(10_000), "{report}");
+    // The plan is made somewhere between these requests.
+    let plain = Command::new(&aside).args(["unshares", "6000"]).output().expect("it starts").stdout;
+    for requests in (6000..8000).step_by(100) {
+        let (stdout, _) = run(folder.path(), &["run", "--", &aside, "unshares", &requests.to_string()], 0);
+        assert_eq!(stdout.as_bytes(), plain, "after {requests} requests");
+    }
+}
+
+#[test]
+fn another_c_library_and_sanitizers_are_left_alone() {
+    let folder = tempfile::tempdir().expect("writable");
+    let mut tried = 0;
+    for (name, compiler, why) in [
+        ("musl", &["musl-gcc"][..], "its C library is not glibc (/lib/ld-musl-"),
+        ("tsan", &["cc", "-fsanitize=thread"], "ThreadSanitizer is in it"),
+        ("asan", &["cc", "-fsanitize=address"], "AddressSanitizer is in it"),
+        ("static", &["cc", "-static"], "it is linked statically"),
+    ] {
+        let program = built(folder.path(), "rough", name, compiler);
+        let runs =
+            |program: &String| Command::new(program).arg("grows").status().is_ok_and(|end| end.success());
+        let Some(program) = program.filter(runs) else {
+            eprintln!("{name}: skipped, {compiler:?} makes no program that runs here");
+            continue;
+        };
+        let (_, stderr) = run(folder.path(), &["run", "--", &program, "grows"], 0);
+        assert!(stderr.contains(&format!("{program} runs without the library: {why}")), "{stderr}");
+        tried += 1;
+        // A script's program gets what the script got.
+        if name == "musl" || name == "tsan" {
+            run(folder.path(), &["run", "--", "sh", "-c", &format!("{program} grows; exit $?")], 0);
+        }
+    }
+    assert!(tried > 0, "no compiler made a program");
+}
+
+/// A shell under `run` that prints its folder for rounds first.
+fn start(folder: &Path, script: &str) -> (Child, PathBuf) {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder)
+        .args(["run", "--", "sh", "-c", &format!("echo $PLANLAB_LAUNCHER; {script}")])
+        // Not the group to which a terminal sends Ctrl-C.
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+    (child, PathBuf::from(line.trim()))
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, signal).expect("it runs");
+}
+
+#[test]
+fn signals_reach_the_program_and_no_folder_stays() {
+    let folder = tempfile::tempdir().expect("writable");
+    let script = "trap 'exit 7' TERM HUP ALRM USR1 USR2 INT QUIT; touch ready; while :; do sleep 0.02; done";
+    for signal in
+        [Signal::TERM, Signal::HUP, Signal::ALARM, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT]
+    {
+        let (mut child, rounds) = start(folder.path(), script);
+        wait_for("the shell", || std::fs::remove_file(folder.path().join("ready")).is_ok());
+        assert!(rounds.is_dir(), "{}", rounds.display());
+        send(&child, signal);
+        assert_eq!(child.wait().expect("ours").code(), Some(7), "{signal:?}");
+        assert!(!rounds.exists(), "{signal:?}: {}", rounds.display());
+    }
+}
+
+#[test]
+fn a_program_outlives_its_run() {
+    let folder = tempfile::tempdir().expect("writable");
+    let script = "touch ready; until [ -e go ]; do sleep 0.02; done; touch done";
+    let (mut child, rounds) = start(folder.path(), script);
+    let there = |name: &str| folder.path().join(name).exists();
+    wait_for("the shell", || there("ready"));
+    send(&child, Signal::KILL);
+    child.wait().expect("ours");
+    assert!(rounds.is_dir());
+    run(folder.path(), &["run", "--", "true"], 0);
+    assert!(!rounds.exists(), "the next run removes {}", rounds.display());
+    std::fs::write(folder.path().join("go"), "").expect("writable");
+    wait_for("the program", || there("done"));
 }

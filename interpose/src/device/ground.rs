@@ -95,7 +95,7 @@ pub(super) struct DeviceGround {
     memory: Arc<Memory>,
     pool: Pool,
     planning: Planning,
-    job: Option<Arc<Job>>,
+    job: Option<Job>,
     segments: Vec<Segment>,
     /// A counter instead of a clock.
     looks: u64,
@@ -143,7 +143,7 @@ impl Ground for DeviceGround {
     }
 
     fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
-        let result = self.job.as_ref()?.collect()?;
+        let result = self.job.as_mut()?.collect()?;
         self.job = None;
         Some(result)
     }

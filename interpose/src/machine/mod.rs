@@ -13,6 +13,7 @@
 
 mod familiar;
 mod finding;
+mod frozen;
 mod ground;
 mod pace;
 mod shelf;

@@ -1,19 +1,19 @@
 //! The library's own memory, which never goes through its own symbols.
 //!
-//! Small pieces come from the real allocator. Large ones are mapped, because requests for them would change the
-//! thresholds from which on glibc maps blocks of the program. At the end of the process all pieces are mapped, because
-//! a signal handler may have called `exit` in the middle of the real allocator.
+//! Small pieces lie on pages of their own ([`pieces`]); large ones are mappings. The real allocator has no part in it:
+//! its pages belong to the program's blocks, and requests would change the thresholds from which on glibc maps blocks. At
+//! the end of the process pieces are cut from one mapping and kept.
 #![allow(unsafe_code, reason = "an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::real;
+use super::{pieces, real};
 
 /// Pieces of at least this many bytes are mappings of their own.
-const MAPPED: usize = 64 << 10;
-const PAGE: usize = 4096;
+const MAPPED: usize = pieces::MOST;
+pub(super) const PAGE: usize = 4096;
 
 /// The bytes that the statistics of a process usually take; one mapping.
 const LAST: usize = 1 << 20;
@@ -64,14 +64,15 @@ pub(super) fn map(size: usize, flags: i32) -> *mut u8 {
     if at == libc::MAP_FAILED { ptr::null_mut() } else { at.cast() }
 }
 
-// SAFETY: mappings and blocks of the real allocator have the requested size, and each is chosen only if it has the
-// alignment. The layout determines which of the two a piece is, until pieces are no longer given back.
+// SAFETY: pieces and mappings have the requested size, and each is chosen only if it has the alignment. The layout
+// determines which of the two it is, until they are no longer given back. Alignments above a page, which no type has,
+// come from the real allocator.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match layout.size() {
             _ if is_ending() => last(layout),
             size if is_mapped(size) && layout.align() <= PAGE => map(size, 0),
-            size if layout.align() <= 16 => real::malloc(size).cast(),
+            size if pieces::is_piece(size, layout.align()) => pieces::take(size, layout.align()),
             size => real::memalign(layout.align(), size).cast(),
         }
     }
@@ -96,6 +97,9 @@ unsafe impl GlobalAlloc for Heap {
         if is_mapped(layout.size()) && layout.align() <= PAGE {
             // SAFETY: it is a whole mapping that `alloc` made.
             unsafe { libc::munmap(block.cast(), layout.size()) };
+        } else if pieces::is_piece(layout.size(), layout.align()) {
+            // SAFETY: it is such a piece, and nobody uses it any more.
+            unsafe { pieces::give(block, layout.size(), layout.align()) };
         } else {
             // SAFETY: the real allocator returned it.
             unsafe { real::free(block.cast()) };
@@ -107,10 +111,6 @@ unsafe impl GlobalAlloc for Heap {
             // SAFETY: it is a whole mapping that `alloc` made.
             let at = unsafe { libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE) };
             return if at == libc::MAP_FAILED { ptr::null_mut() } else { at.cast() };
-        }
-        if !is_mapped(layout.size()) && !is_mapped(size) && layout.align() <= 16 && !is_ending() {
-            // SAFETY: the real allocator returned it.
-            return unsafe { real::realloc(block.cast(), size).cast() };
         }
         let Ok(new) = Layout::from_size_align(size, layout.align()) else { return ptr::null_mut() };
         // SAFETY: the caller guarantees that the layout is not empty.

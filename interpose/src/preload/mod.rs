@@ -7,12 +7,17 @@
 //!   `malloc`.
 //! - It holds no lock except that of `record`, which is taken before a fork and released after it. Threads share
 //!   atomic words; the child of a fork inherits them unchanged.
-//! - If a thread enters again (from a signal handler), its state is busy and the real allocator serves it.
+//! - If a thread enters again (from a signal handler), its state is busy and the real allocator serves it. So it does
+//!   on a small stack for signals.
+//! - Once the program has forbidden itself system calls (`symbols::is_frozen`), the library makes no system call.
 
 mod check;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod heap;
+mod kernel;
+mod marks;
+mod pieces;
 mod process;
 mod real;
 mod record;

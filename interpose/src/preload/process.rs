@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::check::Checker;
 use super::segments::{self, Entry};
 use super::settings::Settings;
-use super::{real, report, thread};
+use super::{real, report, symbols, thread};
 use crate::course::Segment;
 use crate::machine::Ground;
 use crate::planning::{Job, Planning};
@@ -19,7 +19,7 @@ pub(super) struct Process {
     /// The number of the thread's state.
     owner: usize,
     settings: &'static Settings,
-    job: Option<Arc<Job>>,
+    job: Option<Job>,
     segments: Vec<&'static Entry>,
     /// The next block that another thread freed and that was not yet returned by `drain`; 0: none.
     freed: u64,
@@ -49,6 +49,9 @@ impl Ground for Process {
     }
 
     fn release(&mut self, segment: Segment) {
+        if symbols::is_frozen() {
+            return;
+        }
         self.segments.retain(|entry| entry.segment() != segment);
         keeping_errno(|| segments::release(segment));
     }
@@ -64,7 +67,7 @@ impl Ground for Process {
 
     #[inline]
     fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
-        let result = self.job.as_ref()?.collect()?;
+        let result = self.job.as_mut()?.collect()?;
         self.job = None;
         Some(result)
     }
@@ -113,12 +116,13 @@ fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// How rounds are planned: in a thread that is not watched itself.
-pub(super) fn planning(settings: &Settings) -> Planning {
+/// How rounds are planned: by the launcher, or in a thread that is not watched itself.
+pub(super) fn planning(settings: &'static Settings) -> Planning {
     Planning {
         least_load: settings.machine.least_load,
         patience: settings.patience,
         prepare: thread::hand_through_all,
+        launcher: settings.launcher.as_deref(),
     }
 }
 

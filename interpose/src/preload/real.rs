@@ -56,19 +56,19 @@ unsafe fn bootstrap_size(block: *mut c_void) -> usize {
 }
 
 /// A function that is looked up at its first call.
-struct Lazy {
+pub(super) struct Lazy {
     name: &'static CStr,
     at: AtomicPtr<c_void>,
 }
 
 impl Lazy {
-    const fn new(name: &'static CStr) -> Self {
+    pub(super) const fn new(name: &'static CStr) -> Self {
         Self { name, at: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// The function's address; `None` while it is being looked up, and if there is no such function.
     #[inline]
-    fn get(&self) -> Option<*mut c_void> {
+    pub(super) fn get(&self) -> Option<*mut c_void> {
         let at = self.at.load(Ordering::Relaxed);
         if at.is_null() { self.look_up() } else { Some(at) }
     }
@@ -304,10 +304,46 @@ pub(super) unsafe fn usable(block: *mut c_void) -> usize {
     }
 }
 
+/// The highest end of the heap before memory was given back.
+static HEAP_END: AtomicUsize = AtomicUsize::new(0);
+
+fn heap_end() -> usize {
+    // SAFETY: an increment of 0 changes nothing.
+    unsafe { libc::sbrk(0) }.addr()
+}
+
+/// Takes the memory again that [`trim`] gave back, and has the allocator keep it as free memory if it would.
+pub(super) fn untrim() {
+    const PIECE: usize = 64 << 10;
+    let missing = HEAP_END.load(Ordering::Relaxed).saturating_sub(heap_end());
+    let mut last: *mut *mut c_void = ptr::null_mut();
+    // The first pieces may come from free memory below.
+    for _ in 0..missing.div_ceil(PIECE) * 2 {
+        let piece: *mut *mut c_void = malloc(PIECE).cast();
+        if piece.is_null() || heap_end() >= HEAP_END.load(Ordering::Relaxed) {
+            // SAFETY: null, or a block that was just made.
+            unsafe { free(piece.cast()) };
+            break;
+        }
+        // SAFETY: the block has room for a pointer.
+        unsafe { piece.write(last.cast()) };
+        last = piece;
+    }
+    while !last.is_null() {
+        // SAFETY: each block was made above, and holds the one before.
+        unsafe {
+            let before = last.read().cast();
+            free(last.cast());
+            last = before;
+        }
+    }
+}
+
 /// Gives free memory back to the kernel, if the allocator supports that.
 pub(super) fn trim() {
     type Function = unsafe extern "C" fn(usize) -> c_int;
     if let Some(at) = TRIM.get() {
+        HEAP_END.fetch_max(heap_end(), Ordering::Relaxed);
         // SAFETY: it is the function of that name, which takes any size.
         unsafe { transmute::<*mut c_void, Function>(at)(0) };
     }

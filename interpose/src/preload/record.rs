@@ -4,18 +4,16 @@
 //! to the file's name. The child of a fork is not recorded; a program that it executes is.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
 
 use super::settings::settings;
-use crate::signals::Masked;
+use crate::signals::Undisturbed;
 
 /// The most bytes of text that are kept before they are written.
 const KEPT: usize = 1 << 20;
@@ -66,35 +64,6 @@ fn with(work: impl FnOnce(&mut Recorder)) {
         work(recorder.get_or_insert_default());
     }
     unlock();
-}
-
-/// While this exists, the thread handles no signal, whose handler might take the lock again. Nor is the thread
-/// cancelled, which `write` would allow.
-struct Undisturbed {
-    _mask: Masked,
-    cancel: c_int,
-}
-
-#[allow(unsafe_code, reason = "a function of the C library that the crate libc leaves out")]
-// SAFETY: the name and parameters are those of POSIX; it writes the old state if that pointer is not null.
-unsafe extern "C" {
-    safe fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
-
-const DISABLE: c_int = 1;
-
-impl Undisturbed {
-    fn new() -> Self {
-        let mut cancel = 0;
-        pthread_setcancelstate(DISABLE, &raw mut cancel);
-        Self { _mask: Masked::new(), cancel }
-    }
-}
-
-impl Drop for Undisturbed {
-    fn drop(&mut self) {
-        pthread_setcancelstate(self.cancel, ptr::null_mut());
-    }
 }
 
 /// Records a block that was handed out. Must be called inside of the allocator.

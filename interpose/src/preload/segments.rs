@@ -8,6 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::heap;
+use super::marks::Marks;
 use super::settings::settings;
 use crate::course::Segment;
 
@@ -30,6 +31,7 @@ pub(super) struct Entry {
     is_used: AtomicBool,
     /// The address of the last block that another thread freed; its first bytes hold the address of the one before.
     freed: AtomicU64,
+    pub(super) marks: Marks,
 }
 
 impl Entry {
@@ -42,6 +44,7 @@ impl Entry {
             owner: AtomicUsize::new(0),
             is_used: AtomicBool::new(false),
             freed: AtomicU64::new(0),
+            marks: Marks::new(),
         }
     }
 
@@ -143,6 +146,16 @@ pub(super) fn find(address: u64) -> Option<&'static Entry> {
     those.iter().find(|entry| entry.segment().contains(address))
 }
 
+/// The segments that have bytes between two addresses.
+pub(super) fn among(begin: u64, end: u64) -> impl Iterator<Item = &'static Entry> {
+    let is_beyond = end <= LOWEST.load(Ordering::Relaxed) || begin >= END.load(Ordering::Relaxed);
+    let count = if is_beyond { 0 } else { COUNT.load(Ordering::Acquire).min(MOST) };
+    TABLE[..count].iter().filter(move |entry| {
+        let segment = entry.segment();
+        begin < segment.base + segment.len && segment.base < end
+    })
+}
+
 /// Enters a written segment in the index.
 fn note(segment: Segment, number: usize) {
     let number = u8::try_from(number + 1).unwrap_or(SEVERAL);
@@ -225,12 +238,17 @@ fn map_aligned(len: u64) -> Option<u64> {
     };
     unmap(first, begin);
     unmap(begin + len, first + whole);
-    if len >= LEAST_HUGE && settings().is_some_and(|settings| settings.huge_pages) {
-        let memory = ptr::with_exposed_provenance_mut(word(begin));
-        // SAFETY: the mapping is ours.
-        unsafe { libc::madvise(memory, word(len), libc::MADV_HUGEPAGE) };
-    }
+    advise_huge_pages(begin, len, len);
     Some(begin)
+}
+
+/// Asks the kernel for huge pages in a part of a segment, if the segment is large enough.
+pub(super) fn advise_huge_pages(at: u64, bytes: u64, segment_len: u64) {
+    if segment_len >= LEAST_HUGE && settings().is_some_and(|settings| settings.huge_pages) {
+        let memory = ptr::with_exposed_provenance_mut(word(at));
+        // SAFETY: the mapping is ours.
+        unsafe { libc::madvise(memory, word(bytes), libc::MADV_HUGEPAGE) };
+    }
 }
 
 /// Gives the pages of a segment back. Nothing may be live in it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use planlab_dsa::Bytes;
 
-use super::{check, heap, real, record, report, symbols, thread};
+use super::{check, heap, kernel, real, record, report, symbols, thread};
 use crate::machine::Config;
 
 /// The library's settings.
@@ -25,6 +25,8 @@ pub(super) struct Settings {
     pub(super) report: Option<PathBuf>,
     /// The file for the recorded requests; then nothing is planned. The process number is appended to the name.
     pub(super) record: Option<PathBuf>,
+    /// The folder in which `planlab run` plans rounds.
+    pub(super) launcher: Option<PathBuf>,
     /// As `machine`, for the memory of GPUs, where small requests are expensive, too.
     #[cfg(feature = "cuda")]
     pub(super) of_devices: Config,
@@ -70,6 +72,7 @@ impl Settings {
             patience: Duration::from_millis(number("PLANLAB_PLAN_MS").unwrap_or(200)),
             report: file("PLANLAB_REPORT"),
             record: file("PLANLAB_RECORD"),
+            launcher: file("PLANLAB_LAUNCHER"),
             #[cfg(feature = "cuda")]
             of_devices: Config { least_size: number("PLANLAB_MIN_SIZE").unwrap_or(512).max(512), ..machine },
             #[cfg(feature = "cuda")]
@@ -81,12 +84,17 @@ impl Settings {
 /// Runs before the program's own constructors and `main`. Until then the real allocator serves every request.
 extern "C" fn load() {
     real::prepare();
+    kernel::prepare();
     // A planner's panic only ends in "no plan" and prints no message; any other panic ends the process.
     std::panic::set_hook(Box::new(|panic| {
         if !thread::hands_all_through() {
             check::say(&format!("planlab: {panic}\n"));
         }
     }));
+    if has_sanitizer() {
+        check::say("planlab: a sanitizer is in this process, so nothing is planned\n");
+        return;
+    }
     if !thread::prepare() {
         return;
     }
@@ -97,6 +105,12 @@ extern "C" fn load() {
     }
     let settings = SETTINGS.get_or_init(Settings::of_environment);
     symbols::open(settings.machine.least_size);
+}
+
+/// Whether a sanitizer watches the process: it has an allocator of its own, and must see every call first.
+fn has_sanitizer() -> bool {
+    // SAFETY: the name ends with a zero.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__sanitizer_set_death_callback".as_ptr()) }.is_null()
 }
 
 #[used]
@@ -120,8 +134,13 @@ extern "C" fn after_fork_in_child() {
 }
 
 extern "C" fn at_exit() {
-    let Some(settings) = settings() else { return };
+    let Some(settings) = settings().filter(|_| !symbols::is_frozen()) else { return };
     heap::end();
+    write(settings);
+}
+
+/// Writes what the process leaves: its statistics, or the rest of its trace.
+pub(super) fn write(settings: &Settings) {
     record::flush();
     if let Some(file) = &settings.report {
         report::append(file);

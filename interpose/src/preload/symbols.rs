@@ -4,13 +4,14 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use super::process::Process;
 use super::segments::{self, Entry};
-use super::settings::settings;
+use super::settings::{self, settings};
 use super::thread::{Inner, Inside};
-use super::{real, record};
+use super::{marks, real, record};
 use crate::machine::Answer;
 
 /// One in this many calls of each thread is timed; not its first, which sets things up.
@@ -28,10 +29,35 @@ fn least() -> usize {
     LEAST.load(Ordering::Relaxed)
 }
 
+/// Whether any request is large. If not, nothing may be asked of the real allocator: a sanitizer's is not ready before
+/// its own constructor.
+#[inline]
+fn is_open() -> bool {
+    least() != usize::MAX
+}
+
 /// From now on requests of at least this many bytes are large.
 pub(super) fn open(least_size: u64) {
     real::set_large(segments::word(least_size));
     LEAST.store(segments::word(least_size), Ordering::Release);
+}
+
+/// Whether the library makes no system call any more.
+static IS_FROZEN: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+pub(super) fn is_frozen() -> bool {
+    IS_FROZEN.load(Ordering::Relaxed)
+}
+
+/// Writes the statistics, and makes no system call from now on: the program is about to forbid them. Known plans are
+/// still followed, and the real allocator has the memory that it would have without them.
+#[cold]
+pub(super) fn freeze() {
+    if let Some(settings) = settings().filter(|_| !IS_FROZEN.swap(true, Ordering::Relaxed)) {
+        settings::write(settings);
+        real::untrim();
+    }
 }
 
 /// Whether requests are recorded instead of planned.
@@ -47,6 +73,9 @@ fn address(block: *mut c_void) -> u64 {
 /// register.
 #[inline(never)]
 fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
+    if is_frozen() {
+        return large_frozen(size, align, zeroed, real);
+    }
     let Some(mut inside) = Inside::enter() else { return real() };
     if is_recorded() {
         let block = real();
@@ -56,6 +85,17 @@ fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void
         return block;
     }
     timed(&mut inside, |inner| serve(inner, size, align, zeroed, real))
+}
+
+/// As `large`, without learning anything or making a system call.
+#[cold]
+fn large_frozen(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
+    let Some(mut inside) = Inside::enter_known() else { return real() };
+    let Inner { machine, process } = inside.get();
+    match machine.request_frozen(size as u64, align as u64, process) {
+        Some(at) => hand_out(process, at, size, zeroed),
+        None => real(),
+    }
 }
 
 fn timed<T>(inside: &mut Inside, work: impl FnOnce(&mut Inner) -> T) -> T {
@@ -78,20 +118,7 @@ fn serve(
 ) -> *mut c_void {
     let Inner { machine, process } = inner;
     match machine.request(size as u64, align as u64, process) {
-        Answer::Planned(at) => {
-            if let Some(checker) = &mut process.checker {
-                checker.claim(at, size as u64);
-            }
-            if let Some(entry) = segments::find(at) {
-                entry.set_size(at, size as u64);
-            }
-            let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
-            if zeroed {
-                // SAFETY: the plan has this many bytes there, and nobody else uses them.
-                unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
-            }
-            block
-        }
+        Answer::Planned(at) => hand_out(process, at, size, zeroed),
         Answer::HandThrough(number) => {
             let block = real();
             if !block.is_null() {
@@ -101,6 +128,23 @@ fn serve(
         }
         Answer::Foreign => real(),
     }
+}
+
+/// The planned block at an address.
+#[inline]
+fn hand_out(process: &mut Process, at: u64, size: usize, zeroed: bool) -> *mut c_void {
+    if let Some(checker) = &mut process.checker {
+        checker.claim(at, size as u64);
+    }
+    if let Some(entry) = segments::find(at) {
+        entry.set_size(at, size as u64);
+    }
+    let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
+    if zeroed {
+        // SAFETY: the plan has this many bytes there, and nobody else uses them.
+        unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
+    }
+    block
 }
 
 /// # Safety
@@ -211,7 +255,7 @@ unsafe fn free_other(block: *mut c_void) {
     }
     // SAFETY: the block is the real allocator's; the caller guarantees that it is live.
     unsafe {
-        if real::usable(block) >= least() {
+        if is_open() && !is_frozen() && real::usable(block) >= least() {
             forget(at);
         }
         real::free(block);
@@ -233,6 +277,10 @@ fn forget(at: u64) {
 }
 
 fn free_planned(entry: &Entry, at: u64) {
+    if is_frozen() {
+        return free_frozen(entry, at);
+    }
+    marks::undo(entry, at);
     match Inside::enter_known() {
         Some(mut inside) if inside.number() == entry.owner() => {
             let Inner { machine, process } = inside.get();
@@ -240,6 +288,24 @@ fn free_planned(entry: &Entry, at: u64) {
                 checker.release(at);
             }
             machine.free(at, process);
+        }
+        _ => entry.push_freed(at),
+    }
+}
+
+/// As `free_planned`, without a system call. So a block with marked pages is never used again.
+#[cold]
+fn free_frozen(entry: &Entry, at: u64) {
+    if marks::has_any(entry, at) {
+        return;
+    }
+    match Inside::enter_known() {
+        Some(mut inside) if inside.number() == entry.owner() => {
+            let Inner { machine, process } = inside.get();
+            if let Some(checker) = &mut process.checker {
+                checker.release(at);
+            }
+            machine.free_frozen(at, process);
         }
         _ => entry.push_freed(at),
     }
@@ -261,7 +327,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
     }
     // SAFETY: outside of all segments the block is the real allocator's; the caller guarantees that it is live.
     unsafe {
-        if size < least() && (real::is_small(block) || real::usable(block) < least()) {
+        if size < least() && (real::is_small(block) || !is_open() || real::usable(block) < least()) {
             real::realloc(block, size)
         } else {
             resize(block, at, size)
@@ -275,7 +341,11 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
 ///
 /// As `realloc` of a block of the real allocator.
 unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
-    let inside = if is_recorded() { Inside::enter() } else { Inside::enter_known() };
+    let inside = match (is_frozen(), is_recorded()) {
+        (true, _) => None,
+        (_, true) => Inside::enter(),
+        _ => Inside::enter_known(),
+    };
     let Some(mut inside) = inside else {
         // SAFETY: the caller guarantees a live block of the real allocator.
         return unsafe { real::realloc(block, size) };

@@ -6,13 +6,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::process::Process;
 use super::segments;
-use super::settings::settings;
+use super::settings::{Settings, settings};
 use crate::machine::Machine;
 use crate::tally::Tally;
 
@@ -26,6 +27,8 @@ pub(super) struct Thread {
     inner: UnsafeCell<Inner>,
     /// Whether its thread is inside of the allocator. Only that thread and its signal handlers read it.
     is_busy: AtomicBool,
+    /// The begin and the bytes of its thread's small stack for signals; no bytes if it has none.
+    alternate: [AtomicUsize; 2],
     /// Whether its thread has ended, so that another may take it.
     is_resting: AtomicBool,
     pub(super) tally: Arc<Tally>,
@@ -40,6 +43,8 @@ static ALL: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
 /// The number of states whose threads have ended, and how many of these keep the pages of their plans.
 static RESTING: AtomicUsize = AtomicUsize::new(0);
 const MOST_WARM: usize = 8;
+/// A stack for signals with fewer bytes is too small for the machine.
+const MOST_SMALL: usize = 64 << 10;
 /// The key's value in threads that are not watched: ending threads and planning threads.
 const UNWATCHED: *mut Thread = ptr::without_provenance_mut(1);
 
@@ -102,22 +107,65 @@ extern "C" fn end(value: *mut c_void) {
 #[cold]
 fn begin() -> Option<&'static Thread> {
     let settings = settings()?;
+    let alternate = alternate_now()?;
     // While this runs, the real allocator serves the thread.
     if !set(UNWATCHED) {
         return None;
     }
-    let state = resting().unwrap_or_else(|| {
-        let tally = Arc::new(Tally::new());
-        let machine = Machine::new(settings.machine, Arc::clone(&tally));
-        let inner = UnsafeCell::new(Inner { machine, process: Process::new(0, settings) });
-        let [is_busy, is_resting] = [const { AtomicBool::new(false) }; 2];
-        let state = Box::leak(Box::new(Thread { inner, is_busy, is_resting, tally, next: ptr::null() }));
-        let number = ptr::from_mut(state).addr();
-        state.inner.get_mut().process = Process::new(number, settings);
-        enlist(state)
-    });
+    let state = resting().unwrap_or_else(|| make(settings));
+    state.set_alternate(&alternate);
     set(ptr::from_ref(state).cast_mut());
     Some(state)
+}
+
+#[inline(never)]
+fn make(settings: &'static Settings) -> &'static Thread {
+    let tally = Arc::new(Tally::new());
+    let machine = Machine::new(settings.machine, Arc::clone(&tally));
+    let inner = UnsafeCell::new(Inner { machine, process: Process::new(0, settings) });
+    let [is_busy, is_resting] = [const { AtomicBool::new(false) }; 2];
+    let alternate = [const { AtomicUsize::new(0) }; 2];
+    let state =
+        Box::leak(Box::new(Thread { inner, is_busy, alternate, is_resting, tally, next: ptr::null() }));
+    let number = ptr::from_mut(state).addr();
+    state.inner.get_mut().process = Process::new(number, settings);
+    enlist(state)
+}
+
+/// The calling thread's stack for signals; `None` while a handler runs on it.
+fn alternate_now() -> Option<libc::stack_t> {
+    let mut stack = MaybeUninit::uninit();
+    // SAFETY: it writes the structure if it returns 0.
+    let stack =
+        unsafe { (libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) == 0).then(|| stack.assume_init())? };
+    (stack.ss_flags & libc::SS_ONSTACK == 0).then_some(stack)
+}
+
+/// Notes that the calling thread has another stack for signals from now on.
+pub(super) fn set_alternate(stack: &libc::stack_t) {
+    let state = value();
+    if state != UNWATCHED {
+        // SAFETY: null, or a state; states are never freed.
+        unsafe { state.as_ref() }.into_iter().for_each(|state| state.set_alternate(stack));
+    }
+}
+
+impl Thread {
+    fn set_alternate(&self, stack: &libc::stack_t) {
+        let is_small = stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size < MOST_SMALL;
+        let bytes = if is_small { stack.ss_size } else { 0 };
+        self.alternate[1].store(0, Ordering::Relaxed);
+        self.alternate[0].store(stack.ss_sp.addr(), Ordering::Relaxed);
+        self.alternate[1].store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether its thread, which calls, handles a signal on a small stack.
+    #[inline]
+    fn is_on_alternate(&self) -> bool {
+        let here = 0_u8;
+        let above = (&raw const here).addr().wrapping_sub(self.alternate[0].load(Ordering::Relaxed));
+        above < self.alternate[1].load(Ordering::Relaxed)
+    }
 }
 
 /// Takes a state whose thread has ended.
@@ -194,7 +242,7 @@ impl Inside {
 
     #[inline]
     fn of(thread: &'static Thread) -> Option<Self> {
-        if thread.is_busy.load(Ordering::Relaxed) {
+        if thread.is_busy.load(Ordering::Relaxed) || thread.is_on_alternate() {
             return None;
         }
         thread.is_busy.store(true, Ordering::Relaxed);

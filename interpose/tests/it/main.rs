@@ -1,5 +1,6 @@
 //! Runs programs under the library and without: the output is the same, and the statistics show what was served.
 
+mod aside;
 mod common;
 mod plugged;
 mod programs;

@@ -1,33 +1,30 @@
 //! `run`: runs an unmodified program on planned memory.
 
+mod planner;
+mod program;
 mod statistics;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use planlab_dsa::CancelToken;
 use planlab_files::TemporaryFolder;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cli::RunArgs;
-use crate::process::GRACE;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::signals::cancel_token;
-use crate::shell::target::{Target, scratch};
+use crate::shell::signals::Relay;
+use crate::shell::target::{Target, scratch, scratch_in_memory};
+use planner::Planner;
+use program::Aside;
 
 /// The library's file name.
 const LIBRARY: &str = "libplanlab.so";
 /// The names of the library's files: each process writes a trace whose name ends with the process number.
 const TRACE: &str = "trace";
 const REPORT: &str = "report";
-/// The longest interval between two checks whether the program has ended.
-const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
     let library = library(args.library.as_deref())?;
@@ -38,15 +35,19 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
     }
     let program = args.command.first().and_then(|program| program.to_str());
     let target = written.map(|file| Target::open(file, program)).transpose()?;
-    let scratch = scratch()?;
+    // A trace may be larger than memory.
+    let scratch = if args.record_only.is_some() { scratch()? } else { scratch_in_memory()? };
+    let planner = if args.record_only.is_some() { None } else { Planner::start(scratch.path()).ok() };
     let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library)?);
-    set(&mut command, args, scratch.path());
-    let child = command
-        .spawn()
-        .map_err(|error| Failure::usage(format!("{}: {error}", args.command[0].to_string_lossy())))?;
+    command.args(&args.command[1..]);
+    if let Some(value) = preload(&library, &args.command[0])? {
+        command.env("LD_PRELOAD", value);
+    }
+    set(&mut command, args, scratch.path(), planner.is_some());
+    let mut child = start(&mut command, &args.command[0])?;
     let pid = child.id();
-    let status = wait(child, &cancel_token())?;
+    let status = child.wait()?;
+    drop(planner);
     if let Some(signal) = status.signal() {
         note(&format!("signal {signal} ended the program"));
     }
@@ -76,22 +77,58 @@ fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(fs::canonicalize(found)?)
 }
 
-/// The new value of `LD_PRELOAD`: the library, before any existing value.
-fn preload(library: &Path) -> Result<OsString, Failure> {
-    if library.to_string_lossy().contains([':', ' ']) {
-        let reason = "LD_PRELOAD takes no path with a space or a colon";
+/// The new value of `LD_PRELOAD` for a program: the library, before any existing value. `None`: it stays as it is,
+/// because the library cannot work there.
+fn preload(library: &Path, program: &OsStr) -> Result<Option<OsString>, Failure> {
+    if library.to_string_lossy().contains([':', ' ', '$']) {
+        let reason = "LD_PRELOAD takes no path with a space, a colon or a dollar sign";
         return Err(Failure::usage(format!("{}: {reason}", library.display())));
     }
-    let mut all = library.as_os_str().to_owned();
-    if let Some(before) = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty()) {
+    let before = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty());
+    let sanitizer = before.as_deref().and_then(program::preloaded_sanitizer);
+    let aside = sanitizer.or_else(|| program::why_aside(program));
+    if let Some(why) = &aside {
+        note(&format!("{} runs without the library: {why}", program.to_string_lossy()));
+    }
+    let way = way_of_glibc();
+    match aside {
+        Some(Aside::Sanitizer(_)) => return Ok(None),
+        // It would not start: another loader does not find what the library needs.
+        Some(Aside::OtherLibc(_)) if way.is_none() => return Ok(None),
+        _ => {}
+    }
+    let mut all = OsString::from(way.unwrap_or_default());
+    all.push(library);
+    if let Some(before) = before {
         all.push(":");
         all.push(before);
     }
-    Ok(all)
+    Ok(Some(all))
+}
+
+/// A way to the root that only the loader of glibc can go, to be put before a path: it replaces `$LIB` by the folder of
+/// its libraries. A loader that does not find a preloaded library goes on, but one of another C library that finds it
+/// stops at what is missing in it. `None` if glibc does not lie at the usual place.
+fn way_of_glibc() -> Option<String> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let libc =
+        maps.lines().find_map(|line| Some(line[line.find('/')?..].strip_suffix("/libc.so.6")?.to_owned()))?;
+    let folder = libc.strip_prefix("/usr/").or_else(|| libc.strip_prefix('/'))?;
+    let is_usual = folder.starts_with("lib") && Path::new("/usr").join(folder).is_dir();
+    is_usual.then(|| format!("/usr/$LIB{}", "/..".repeat(6)))
+}
+
+/// Starts the program, which receives this process's signals from then on.
+fn start(command: &mut Command, program: &OsStr) -> Result<Child, Failure> {
+    let relay = Relay::begin();
+    let child =
+        command.spawn().map_err(|error| Failure::usage(format!("{}: {error}", program.to_string_lossy())))?;
+    relay.to(child.id());
+    Ok(child)
 }
 
 /// Passes the arguments to the library, as environment variables.
-fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
+fn set(command: &mut Command, args: &RunArgs, scratch: &Path, plans: bool) {
     command.env("PLANLAB_MIN_SIZE", args.min_size.to_string()).env("PLANLAB_ROUNDS", args.rounds.to_string());
     for (name, is_on) in [
         ("PLANLAB_MARKS", args.marks),
@@ -103,31 +140,12 @@ fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
     for (name, file, is_on) in [
         ("PLANLAB_RECORD", TRACE, args.record_only.is_some()),
         ("PLANLAB_REPORT", REPORT, args.record_only.is_none()),
+        ("PLANLAB_LAUNCHER", "", plans),
     ] {
         if is_on {
             command.env(name, scratch.join(file));
         } else {
             command.env_remove(name);
-        }
-    }
-}
-
-/// Waits for the program. Ctrl-C reaches it from the terminal. If this process receives a signal, it sends the program
-/// TERM.
-fn wait(mut child: Child, cancel: &CancelToken) -> Result<ExitStatus, Failure> {
-    let mut patience = Duration::from_millis(1);
-    let mut asked: Option<Instant> = None;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        thread::sleep(patience);
-        patience = (patience * 2).min(LOOK);
-        if cancel.is_cancelled() && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE {
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // The program may have ended meanwhile.
-            let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
-            asked = Some(Instant::now());
         }
     }
 }

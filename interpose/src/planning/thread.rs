@@ -1,8 +1,4 @@
-//! Plans a round in a thread of its own, which ends with the plan.
-//!
-//! The calling thread cannot do it: a plan needs the portfolio's stack, and takes milliseconds for a round of
-//! thousands of requests. A permanent thread would not do either: a process with one more thread behaves differently
-//! (`unshare`, warnings at forks). So the thread exists only while there is something to plan.
+//! Plans a round in a thread of the program, which ends with the plan.
 //!
 //! The C library starts it. `std::thread` would set up a thread-local variable of the calling thread. For that the C
 //! library takes the lock of the dynamic linker, and a thread that waits for this one may hold that lock.
@@ -14,53 +10,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use planlab_dsa::Bytes;
-
+use super::Planning;
 use crate::round::Round;
 use crate::signals::Masked;
-use crate::solve::{Solved, Unsolved};
+use crate::solve::{Problem, Solved, Unsolved};
 
 const STACK: usize = 8 << 20;
 
-/// How rounds are planned.
-#[derive(Clone, Copy, Debug)]
-pub struct Planning {
-    /// Rounds with fewer bytes live at once are not planned. Default: 131,072.
-    pub least_load: Bytes,
-    /// How long a plan may take. Default: 200 ms.
-    pub patience: Duration,
-    /// Called first in the thread. Default: does nothing.
-    pub prepare: fn(),
-}
-
-impl Default for Planning {
-    fn default() -> Self {
-        Self { least_load: Bytes::new(128 << 10), patience: Duration::from_millis(200), prepare: || {} }
-    }
-}
-
-/// A round that is being planned.
+/// The result of a thread.
 #[derive(Default)]
-pub(crate) struct Job {
+pub(super) struct Planned {
     is_done: AtomicBool,
     /// Written once, before `is_done`.
     result: Mutex<Option<Result<Solved, Unsolved>>>,
 }
 
-impl Job {
-    /// Starts a thread that plans a round; `None` if no thread can be started.
-    pub(crate) fn start(round: Round, how: Planning) -> Option<Arc<Self>> {
-        let job = Arc::new(Self::default());
-        let task = Box::new(Task { job: Arc::clone(&job), round, how });
-        // The new thread leaves the program's signals to the program's own threads.
-        let _masked = Masked::new();
-        start(task).then_some(job)
-    }
-
-    fn run(&self, round: Round, how: Planning) {
-        let solve = || Solved::new(round, how.least_load, how.patience);
+impl Planned {
+    fn plan(&self, round: Round, how: Planning) {
+        let solve = || Problem::new(round, how.least_load)?.solve(how.patience);
         let result = catch_unwind(AssertUnwindSafe(solve))
             .unwrap_or_else(|_| Err(Unsolved::NoPlan("the planner panicked".to_owned())));
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -69,7 +37,7 @@ impl Job {
 
     /// The result, once planning has ended.
     #[inline]
-    pub(crate) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
+    pub(super) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
         if !self.is_done.load(Ordering::Acquire) {
             return None;
         }
@@ -77,9 +45,18 @@ impl Job {
     }
 }
 
+/// Starts a thread that plans a round; `None` if no thread can be started.
+pub(super) fn plan(round: Round, how: Planning) -> Option<Arc<Planned>> {
+    let planned = Arc::new(Planned::default());
+    let task = Box::new(Task { planned: Arc::clone(&planned), round, how });
+    // The new thread leaves the program's signals to the program's own threads.
+    let _masked = Masked::new();
+    start(task).then_some(planned)
+}
+
 /// The argument of a new thread.
 struct Task {
-    job: Arc<Job>,
+    planned: Arc<Planned>,
     round: Round,
     how: Planning,
 }
@@ -117,7 +94,7 @@ extern "C" fn run(task: *mut c_void) -> *mut c_void {
     (task.how.prepare)();
     // SAFETY: the name ends with a zero.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"planlab".as_ptr()) };
-    let Task { job, round, how } = *task;
-    job.run(round, how);
+    let Task { planned, round, how } = *task;
+    planned.plan(round, how);
     ptr::null_mut()
 }

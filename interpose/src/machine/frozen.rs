@@ -1,0 +1,50 @@
+//! What still works once the process may make no system call: rounds of known plans, whose memory is there.
+//!
+//! Nothing is learned, and nothing of the machine's own memory grows. The program has prepared its memory before it
+//! forbade itself system calls, in the rounds that the plans serve now; the real allocator may have none for them.
+
+use super::ground::Ground;
+use super::{MOST_BETWEEN, Machine};
+use crate::course::Step;
+use crate::token::Token;
+
+/// The number of a request that the history does not know.
+const UNKNOWN: u64 = u64::MAX - 1;
+
+impl Machine {
+    /// The planned address of a request, or `None`.
+    pub fn request_frozen(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Option<u64> {
+        let token = Token::request(size, align)?;
+        if self.shelf.holder().is_none_or(|course| course.is_over()) {
+            self.follows = false;
+        }
+        while let Some(address) = ground.drain() {
+            self.free_frozen(address, ground);
+        }
+        if !self.follows {
+            if self.shelf.live() > 0 {
+                return None;
+            }
+            let chosen = self.shelf.candidate(token, |_| true)?;
+            self.shelf.begin(chosen);
+            (self.follows, self.between) = (true, 0);
+        }
+        match self.shelf.holder()?.step(token, size, UNKNOWN) {
+            Step::Here(address) => {
+                self.between = 0;
+                Some(address)
+            }
+            Step::Outliving => None,
+            Step::Other | Step::InUse => {
+                self.between += 1;
+                self.follows = self.between <= MOST_BETWEEN;
+                None
+            }
+        }
+    }
+
+    /// Frees a planned block.
+    pub fn free_frozen(&mut self, address: u64, ground: &mut impl Ground) {
+        self.shelf.free(address, ground);
+    }
+}

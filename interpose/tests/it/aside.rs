@@ -1,0 +1,100 @@
+//! Programs that notice what else is in their process: they run under the library as without it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::common::{built, compiled, library};
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| built("aside"))
+}
+
+fn run(program: &Path, words: &[&str], settings: &[(&str, &str)]) -> Output {
+    Command::new(program).args(words).envs(settings.iter().copied()).output().expect("it starts")
+}
+
+/// Asserts that the program ends and prints as without the library. Returns the share of its requests that were planned,
+/// with the library's checks and without.
+fn assert_same(words: &[&str]) -> [f64; 2] {
+    let plain = run(program(), words, &[]);
+    assert!(plain.status.success(), "{words:?}: {plain:?}");
+    let library = library();
+    ["1", "0"].map(|checks| {
+        let folder = tempfile::tempdir().expect("writable");
+        let report = folder.path().join("report");
+        let settings = [
+            ("LD_PRELOAD", library.to_str().expect("text")),
+            ("PLANLAB_CHECK", checks),
+            ("PLANLAB_REPORT", report.to_str().expect("text")),
+        ];
+        let under = run(program(), words, &settings);
+        assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
+        let lines = std::fs::read_to_string(&report).expect("a line for each process");
+        let counts: Value = serde_json::from_str(lines.lines().next_back().expect("one")).expect("JSON");
+        let count = |name: &str| counts["counts"][name].as_f64().expect("a count");
+        count("planned") / count("requests")
+    })
+}
+
+#[test]
+fn a_handler_has_enough_of_a_small_stack() {
+    // All requests in handlers: nothing is planned. One in three: planned rounds are left at that call.
+    assert_same(&["stack", "8192", "1"]);
+    assert_same(&["stack", "8192", "3"]);
+    // A handler that allocates now and then, between planned calls.
+    let shares = assert_same(&["stack", "8192", "100"]);
+    assert!(shares.iter().all(|&share| share > 0.3), "{shares:?}");
+}
+
+#[test]
+fn a_program_that_forbids_itself_system_calls_goes_on() {
+    for how in ["strict", "prctl", "syscall"] {
+        // Before it has any plan, and while it follows one.
+        assert_same(&["forbids", how, "0"]);
+        let shares = assert_same(&["forbids", how, "12"]);
+        assert!(shares.iter().all(|&share| share > 0.2), "{how}: {shares:?}");
+    }
+}
+
+#[test]
+fn what_is_done_to_a_blocks_pages_ends_with_the_block() {
+    for how in ["dont-fork", "wipe-on-fork", "guard", "read-only", "lock", "hole", "file", "move"] {
+        let shares = assert_same(&["treats", how]);
+        assert!(shares.iter().all(|&share| share > 0.3), "{how}: {shares:?}");
+    }
+}
+
+#[test]
+fn a_sanitizer_keeps_its_allocator() {
+    let flags = [("thread", "libtsan.so"), ("address", "libasan.so")];
+    for (name, file) in flags {
+        let runtime =
+            Command::new("cc").arg(format!("-print-file-name={file}")).output().expect("a compiler");
+        let runtime = PathBuf::from(String::from_utf8_lossy(&runtime.stdout).trim());
+        if !runtime.is_file() {
+            eprintln!("skipped: the compiler has no {file}");
+            continue;
+        }
+        let runtime = std::fs::canonicalize(runtime).expect("a library");
+        let sanitized = compiled("calls", &format!("calls-{name}"), &[&format!("-fsanitize={name}")]);
+        let plain = run(&sanitized, &["period"], &[]);
+        if !plain.status.success() {
+            eprintln!("skipped: programs under {file} do not run here: {plain:?}");
+            continue;
+        }
+        let both = format!("{}:{}", library().display(), runtime.display());
+        let settings = [("LD_PRELOAD", both.as_str()), ("ASAN_OPTIONS", "verify_asan_link_order=0")];
+        for program in [sanitized.as_path(), crate::common::program()] {
+            let under = run(program, &["period"], &settings);
+            let stderr = String::from_utf8_lossy(&under.stderr);
+            assert_eq!((under.status.code(), under.status.signal()), (Some(0), None), "{file}: {stderr}");
+            assert_eq!(under.stdout, plain.stdout, "{file}");
+            assert!(stderr.contains("a sanitizer is in this process"), "{file}: {stderr}");
+        }
+    }
+}

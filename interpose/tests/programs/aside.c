@@ -1,0 +1,309 @@
+/* Programs that notice what else is in their process: threads, system calls, stack, the attributes of pages. Under
+ * libplanlab.so they print the same as without it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, LAYERS = 40, LAYER = 300000 };
+
+/* A net whose blocks are written to. `call` makes each of its calls. */
+static void net(void (*call)(void **, size_t)) {
+    void *input = NULL, *output = NULL;
+    call(&input, LAYER);
+    for (int layer = 1; layer <= LAYERS; layer++) {
+        call(&output, LAYER + PAGE * (size_t)layer);
+        call(&input, 0);
+        input = output;
+        output = NULL;
+    }
+    call(&input, 0);
+}
+
+/* Requests a block of this many bytes, or frees the block if the size is 0. */
+static void directly(void **block, size_t size) {
+    if (size) {
+        *block = malloc(size);
+        memset(*block, 1, size);
+    } else {
+        free(*block);
+        *block = NULL;
+    }
+}
+
+/* Rounds, and time for their plan. */
+static void warm_up(void (*call)(void **, size_t)) {
+    for (int round = 0; round < 12; round++) {
+        net(call);
+        usleep(round > 2 && round < 8 ? 60000 : 0);
+    }
+}
+
+static void **volatile asked_block;
+static volatile size_t asked_size;
+static volatile unsigned calls, one_in;
+
+static void handle(int number) {
+    (void)number;
+    directly((void **)asked_block, asked_size);
+}
+
+/* One call in `one_in` is made by a signal handler. */
+static void in_a_handler(void **block, size_t size) {
+    if (++calls % one_in) {
+        directly(block, size);
+        return;
+    }
+    asked_block = block;
+    asked_size = size;
+    raise(SIGUSR1);
+}
+
+/* Handlers that allocate on a stack of `bytes` bytes with a page below that nobody may touch. */
+static void stack(size_t bytes, unsigned share) {
+    char *memory = mmap(NULL, PAGE + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, PAGE, PROT_NONE);
+    stack_t own = {.ss_sp = memory + PAGE, .ss_size = bytes};
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    if (sigaltstack(&own, NULL) || sigaction(SIGUSR1, &action, NULL))
+        perror("a stack for signals");
+    one_in = share;
+    warm_up(in_a_handler);
+    for (int round = 0; round < 30; round++)
+        net(in_a_handler);
+    if (getenv("ASIDE_DEPTH")) {
+        size_t at = 0;
+        while (at < bytes && !memory[PAGE + at])
+            at++;
+        fprintf(stderr, "%zu of %zu bytes used\n", bytes - at, bytes);
+    }
+    puts("ok");
+}
+
+/* The threads of this process, as the kernel counts them. */
+static int count_threads(void) {
+    char text[2048];
+    FILE *file = fopen("/proc/self/stat", "r");
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    int threads = 0;
+    sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &threads);
+    return threads;
+}
+
+static int most_threads;
+static void (*between)(void);
+
+/* Rounds that take long to plan. */
+static void long_rounds(int count) {
+    enum { REQUESTS = 3000, LIVE = 9 };
+    static char *blocks[REQUESTS];
+    for (int round = 0; round < count; round++) {
+        for (int at = 0; at < REQUESTS; at++) {
+            size_t size = 30000 + (size_t)at * 7919 % 90000;
+            blocks[at] = malloc(size);
+            if (at >= LIVE)
+                free(blocks[at - LIVE]);
+            between();
+        }
+        for (int at = REQUESTS - LIVE; at < REQUESTS; at++)
+            free(blocks[at]);
+    }
+}
+
+static void count(void) {
+    int threads = ++calls % 8 ? 0 : count_threads();
+    most_threads = threads > most_threads ? threads : most_threads;
+}
+
+/* The most threads at any time, as a program counts that warns at a fork with several. */
+static void threads(void) {
+    between = count;
+    long_rounds(12);
+    printf("%d threads at most\n", most_threads);
+}
+
+static unsigned when;
+
+static void leave_users(void) {
+    if (++calls == when)
+        puts(unshare(CLONE_NEWUSER) ? strerror(errno) : "a name space");
+}
+
+/* A name space of its own after this many requests; the kernel refuses it to a process with several threads. */
+static void unshares(unsigned requests) {
+    when = requests;
+    between = leave_users;
+    long_rounds(6);
+}
+
+/* From now on only the kernel's strict set of system calls is allowed, or a filter's. */
+static void forbid(const char *how) {
+    struct sock_filter allow[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof allow / sizeof *allow, allow};
+    int refused;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (!strcmp(how, "strict"))
+        refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    else if (!strcmp(how, "prctl"))
+        refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    else
+        refused = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+    if (refused)
+        abort();
+}
+
+/* Prepares its memory, forbids itself system calls, and goes on: with the rounds before, with others, with blocks from
+ * before. */
+static void forbids(const char *how, int rounds) {
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    free(memset(malloc(16 << 20), 1, 16 << 20));
+    for (int round = 0; round < rounds; round++) {
+        net(directly);
+        usleep(round > 2 && round < 8 ? 60000 : 0);
+    }
+    void *before[LAYERS];
+    for (int layer = 0; layer < LAYERS; layer++)
+        before[layer] = malloc(LAYER + PAGE * (size_t)layer);
+    forbid(how);
+    for (int layer = 0; layer < LAYERS; layer++)
+        free(before[layer]);
+    for (int round = 0; round < 20; round++)
+        net(directly);
+    for (size_t size = 1000; size < 3000000; size += 7777) {
+        void *block = realloc(memset(malloc(size), 1, size), size * 2);
+        free(calloc(3, size));
+        free(block);
+    }
+    if (write(STDOUT_FILENO, "ok\n", 3) != 3)
+        abort();
+    if (!strcmp(how, "strict"))
+        syscall(SYS_exit, 0);
+    exit(0);
+}
+
+static int layer_of_call;
+static const char *wanted;
+
+/* The whole pages of a block. */
+static char *pages_of(char *block, size_t size, size_t *length) {
+    char *begin = (char *)(((uintptr_t)block + PAGE - 1) / PAGE * PAGE);
+    *length = (size_t)(block + size - begin) / PAGE * PAGE;
+    return begin;
+}
+
+/* As `directly`; the pages of some blocks are treated in a way that ends when they go back to the kernel. */
+static void treating(void **block, size_t size) {
+    directly(block, size);
+    size_t length;
+    if (!size || ++layer_of_call % 7)
+        return;
+    char *pages = pages_of(*block, size, &length);
+    int refused = 0;
+    if (!strcmp(wanted, "dont-fork"))
+        refused = madvise(pages, length, MADV_DONTFORK);
+    else if (!strcmp(wanted, "wipe-on-fork"))
+        refused = madvise(pages, length, MADV_WIPEONFORK);
+    else if (!strcmp(wanted, "guard"))
+        refused = mprotect(pages + length - PAGE, PAGE, PROT_NONE);
+    else if (!strcmp(wanted, "read-only"))
+        refused = mprotect(pages, length, PROT_READ);
+    else if (!strcmp(wanted, "lock"))
+        refused = mlock(pages, PAGE);
+    else if (!strcmp(wanted, "hole"))
+        refused = munmap(pages + length - PAGE, PAGE);
+    else if (!strcmp(wanted, "file"))
+        refused = mmap(pages, PAGE, PROT_READ, MAP_FIXED | MAP_PRIVATE, 3, 0) == MAP_FAILED;
+    else if (!strcmp(wanted, "move"))
+        refused = mremap(pages, PAGE, 2 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED;
+    if (refused) {
+        perror(wanted);
+        exit(1);
+    }
+}
+
+/* Checks that a block, once written to, holds the same in the child of a fork. */
+static void checked(void **block, size_t size) {
+    directly(block, size);
+    if (!size)
+        return;
+    memset(*block, 7, size);
+    pid_t child = fork();
+    if (child == 0) {
+        for (size_t at = 0; at < size; at++)
+            if (((char *)*block)[at] != 7)
+                _exit(1);
+        for (int round = 0; round < 2; round++)
+            net(directly);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (status) {
+        printf("a child ended with status %#x\n", status);
+        exit(1);
+    }
+}
+
+/* kB of locked memory. */
+static long locked(void) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long size = -1;
+    while (fgets(line, sizeof line, file))
+        sscanf(line, "VmLck: %ld", &size);
+    fclose(file);
+    return size;
+}
+
+static void treats(const char *how) {
+    wanted = how;
+    FILE *file = fopen("/proc/self/exe", "r");
+    if (!file || dup2(fileno(file), 3) != 3)
+        abort();
+    mallopt(M_MMAP_THRESHOLD, 64 << 10);
+    warm_up(directly);
+    for (int round = 0; round < 10; round++)
+        net(treating);
+    for (int round = 0; round < 3; round++)
+        net(checked);
+    printf("%ld kB are locked\n", locked());
+}
+
+int main(int length, char **words) {
+    const char *word = length > 1 ? words[1] : "";
+    if (!strcmp(word, "stack") && length > 3)
+        stack((size_t)atol(words[2]), (unsigned)atoi(words[3]));
+    else if (!strcmp(word, "threads"))
+        threads();
+    else if (!strcmp(word, "unshares") && length > 2)
+        unshares((unsigned)atoi(words[2]));
+    else if (!strcmp(word, "forbids") && length > 3)
+        forbids(words[2], atoi(words[3]));
+    else if (!strcmp(word, "treats") && length > 2)
+        treats(words[2]);
+    else
+        return 2;
+    return 0;
+}
