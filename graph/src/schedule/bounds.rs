@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::scheduler::Verified;
 use crate::schedule::training_net::{FunctionId, FunctionKind, TrainingNet};
 
 /// Relative difference below which two times count as equal: sums of seconds in another order, and the tolerance with
@@ -44,16 +43,16 @@ impl ScheduleEvidence {
 }
 
 impl ScheduleBound {
-    /// Whether a schedule refutes the bound.
+    /// Whether a valid schedule of this many seconds refutes the bound.
     #[must_use]
-    pub fn is_refuted_by(&self, schedule: &Verified) -> bool {
-        schedule.seconds() < self.seconds * (1.0 - SAME)
+    pub fn is_refuted_by(&self, seconds: f64) -> bool {
+        seconds < self.seconds * (1.0 - SAME)
     }
 
-    /// Whether the bound proves that no schedule is faster than this one.
+    /// Whether the bound proves that no schedule is faster than a valid one of this many seconds.
     #[must_use]
-    pub fn proves(&self, schedule: &Verified) -> bool {
-        schedule.seconds() <= self.seconds * (1.0 + SAME)
+    pub fn proves(&self, seconds: f64) -> bool {
+        seconds <= self.seconds * (1.0 + SAME)
     }
 
     /// (seconds - bound) / bound, and 0 if the difference is rounding or the bound is 0.

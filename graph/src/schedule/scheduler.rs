@@ -418,11 +418,10 @@ impl<'p> ScheduleRun<'p> {
     }
 
     fn judge(&self) -> Result<(), ScheduleHalt> {
-        let Some(best) = &self.best else { return Ok(()) };
-        if self.bound.is_refuted_by(best) {
-            let (bound, seconds) = (self.bound.seconds, best.seconds());
-            return Err(ScheduleError::Refuted { bound, seconds }.into());
+        let Some(seconds) = self.best.as_ref().map(Verified::seconds) else { return Ok(()) };
+        if self.bound.is_refuted_by(seconds) {
+            return Err(ScheduleError::Refuted { bound: self.bound.seconds, seconds }.into());
         }
-        if self.bound.proves(best) { Err(ScheduleHalt::Stop(Stop::Proved)) } else { Ok(()) }
+        if self.bound.proves(seconds) { Err(ScheduleHalt::Stop(Stop::Proved)) } else { Ok(()) }
     }
 }

@@ -96,7 +96,7 @@ impl Judgement {
         let contradiction = self.contradiction(answer.seconds);
         let bound = ScheduleBound::highest(&[answer.bound, self.bound]).unwrap_or(self.bound);
         self.bound = bound;
-        let refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best));
+        let refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best.seconds()));
         let refuted = refuted.then(|| format!("a bound of {:e} s was claimed", bound.seconds));
         self.stop = answer.stop;
         self.exit_code = Some(0);
@@ -134,7 +134,7 @@ impl Judgement {
 
     fn rank(&self, shortfall: Option<String>) -> (Status, String) {
         match (&self.best, self.stop) {
-            (Some(best), _) if self.bound.proves(best) => (Status::Optimal, String::new()),
+            (Some(best), _) if self.bound.proves(best.seconds()) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
             (None, Some(Stop::Deadline)) => {

@@ -60,6 +60,21 @@ fn a_schedule_is_written_checked_and_refused_if_it_lies() {
     assert!(told.contains("cut.jsonl:4"), "{told}");
 }
 
+/// The schedule keeps maps that no backward pass reads; an earlier bound was above its time.
+#[test]
+fn schedule_that_keeps_transient_maps_is_above_the_bound() {
+    let folder = tempdir().expect("a folder");
+    let file = "../workloads/data/schedules/refuters/densenet161-schedule.jsonl.zst";
+    std::fs::copy(file, folder.path().join("s.jsonl.zst")).expect("copied");
+    let net = ["schedule", "densenet161", "--batch", "64", "--capacity", "8424687584", "--link", "3GB"];
+    let checked = json(folder.path(), &[net.as_slice(), &["--check", "s.jsonl.zst"]].concat(), 0);
+    let [seconds, bound, gap] =
+        ["seconds", "bound_seconds", "gap"].map(|field| checked[field].as_f64().expect("a number"));
+    assert_eq!((&checked["valid"], &checked["bound_evidence"]), (&true.into(), &"lp".into()));
+    assert!((0.518_009..0.518_011).contains(&seconds), "{checked}");
+    assert!(bound <= seconds && gap > 0.0, "{checked}");
+}
+
 #[test]
 fn what_no_schedule_can_do_is_named() {
     let folder = tempdir().expect("a folder");

@@ -456,16 +456,15 @@ impl<'a> Builder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::shortcut;
+    use super::super::testing::{branches, shortcut};
     use super::*;
 
     /// The events of the compute engine, a letter and a number for each, if these maps are recomputed.
-    fn steps(recomputed: &[usize], policy: Policy) -> String {
-        let problem = shortcut();
+    fn steps(problem: &SchedulingProblem, recomputed: &[usize], policy: Policy) -> String {
         let recipes = Recipes::new(&problem.net);
         let mut classes = Classes::all(Class::Keep, problem.net.maps().len());
         recomputed.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Recompute));
-        let program = Program::new(&problem, &recipes, &classes, policy, None);
+        let program = Program::new(problem, &recipes, &classes, policy, None);
         let name = |event: &Event| match event.task {
             Task::Forward(id) => format!("F{id}"),
             Task::Recompute(id) => format!("R{id}"),
@@ -478,13 +477,21 @@ mod tests {
 
     #[test]
     fn a_sum_passes_its_gradient_on() {
-        assert_eq!(steps(&[], Policy::Discard), "F0 F1 F2 F3 F4 B4 B2 A2 B1 B0");
+        assert_eq!(steps(&shortcut(), &[], Policy::Discard), "F0 F1 F2 F3 F4 B4 B2 A2 B1 B0");
     }
 
     #[test]
     fn a_recomputed_map_is_dropped_or_stays() {
-        let [discard, retain] = [Policy::Discard, Policy::Retain].map(|policy| steps(&[2, 4], policy));
+        let [discard, retain] =
+            [Policy::Discard, Policy::Retain].map(|policy| steps(&shortcut(), &[2, 4], policy));
         assert_eq!(discard, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 R0 R1 B2 A2 B1 B0");
         assert_eq!(retain, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 B2 A2 B1 B0");
+    }
+    #[test]
+    fn map_without_a_class_is_recomputed_once_for_two_readers() {
+        let [retain, share] =
+            [Policy::Retain, Policy::Share].map(|policy| steps(&branches(), &[2, 3], policy));
+        assert_eq!(retain, "F0 F1 F2 F3 F4 B4 R0 R1 R0 R2 B3 B2 B1 A1 B0");
+        assert_eq!(share, "F0 F1 F2 F3 F4 B4 R0 R1 R2 B3 B2 B1 A1 B0");
     }
 }

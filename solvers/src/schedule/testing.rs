@@ -1,4 +1,4 @@
-//! A net for tests.
+//! Nets for tests.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
@@ -8,19 +8,6 @@ use planlab_graph::{
 /// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss. Maps 0 (image), 2 (relu) and 4 (sum) have a
 /// class.
 pub(super) fn shortcut() -> SchedulingProblem {
-    let maps =
-        [64, 256, 256, 256, 256, 4].map(|bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
-    let ids = |ids: &[usize]| ids.iter().map(|&id| MapId::from_index(id)).collect();
-    let work = Work { flops: 2.0, bytes: 0.0, launches: 0 };
-    let function = |kind, inputs: &[usize], output, needs: &[usize]| Function {
-        name: String::new(),
-        kind,
-        inputs: ids(inputs),
-        output: MapId::from_index(output),
-        needs: ids(needs),
-        forward: work,
-        backward: work,
-    };
     let functions = vec![
         function(FunctionKind::Convolution, &[0], 1, &[0]),
         function(FunctionKind::Other, &[1], 2, &[2]),
@@ -28,7 +15,39 @@ pub(super) fn shortcut() -> SchedulingProblem {
         function(FunctionKind::Add, &[2, 3], 4, &[]),
         function(FunctionKind::Other, &[4], 5, &[4]),
     ];
-    let net = TrainingNet::new("shortcut", 1, 0, maps.to_vec(), functions).expect("a net");
+    problem(functions)
+}
+
+/// image -> 0 conv -> 1 relu, 2 tanh -> 3 product(relu, tanh) -> 4 loss. All maps but 1 (conv) and 5 (loss) have a class.
+pub(super) fn branches() -> SchedulingProblem {
+    let functions = vec![
+        function(FunctionKind::Convolution, &[0], 1, &[0]),
+        function(FunctionKind::Other, &[1], 2, &[2]),
+        function(FunctionKind::Other, &[1], 3, &[3]),
+        function(FunctionKind::Other, &[2, 3], 4, &[2, 3]),
+        function(FunctionKind::Other, &[4], 5, &[4]),
+    ];
+    problem(functions)
+}
+
+fn function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]) -> Function {
+    let ids = |ids: &[usize]| ids.iter().map(|&id| MapId::from_index(id)).collect();
+    let work = Work { flops: 2.0, bytes: 0.0, launches: 0 };
+    Function {
+        name: String::new(),
+        kind,
+        inputs: ids(inputs),
+        output: MapId::from_index(output),
+        needs: ids(needs),
+        forward: work,
+        backward: work,
+    }
+}
+
+fn problem(functions: Vec<Function>) -> SchedulingProblem {
+    let maps =
+        [64, 256, 256, 256, 256, 4].map(|bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
+    let net = TrainingNet::new("small", 1, 0, maps.to_vec(), functions).expect("a net");
     let machine = Machine {
         name: "small".to_owned(),
         copy_out: 256.0,

@@ -1,6 +1,7 @@
-//! `schedule --check`: validates a schedule from a file, in the memory of the machine.
+//! `schedule --check`: validates a schedule from a file, in the memory of the machine, and compares it with the bound.
 
-use planlab_graph::{Schedule, SchedulingProblem, validate};
+use planlab_graph::{Audited, Schedule, ScheduleBound, SchedulingProblem, compute_bound, validate};
+use planlab_solvers::schedule::lp_bound;
 use serde_json::json;
 
 use crate::inputs;
@@ -24,23 +25,7 @@ pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Ve
         note(&format!("{name}: the schedule is for {}; it is checked for {machine}", schedule.machine));
     }
     match validate(problem, &schedule, Some(problem.capacity)) {
-        Ok(audited) => {
-            let speed = problem.images_per_second(audited.seconds);
-            let value = json!({
-                "version": JSON_VERSION,
-                "valid": true,
-                "seconds": audited.seconds,
-                "images_per_second": speed,
-                "height": audited.height,
-            });
-            let text = format!(
-                "valid\nseconds  {:.6}\nimages   {speed:.1} a second\nheight   {}\n",
-                audited.seconds,
-                memory(audited.height.get())
-            );
-            output.put(&value, &text)?;
-            Ok(Exit::Complete)
-        }
+        Ok(audited) => show_valid(problem, &audited, output),
         Err(violation) => {
             let message = violation.to_string();
             let value = json!({ "version": JSON_VERSION, "valid": false, "message": message });
@@ -48,4 +33,37 @@ pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Ve
             Ok(Exit::Invalid)
         }
     }
+}
+
+fn show_valid(problem: &SchedulingProblem, audited: &Audited, output: Output) -> Verdict {
+    let compute = compute_bound(problem);
+    let bound = ScheduleBound::highest(&[compute, lp_bound(problem).unwrap_or(compute)]).unwrap_or(compute);
+    let speed = problem.images_per_second(audited.seconds);
+    let gap = bound.gap(audited.seconds);
+    let value = json!({
+        "version": JSON_VERSION,
+        "valid": true,
+        "seconds": audited.seconds,
+        "images_per_second": speed,
+        "height": audited.height,
+        "bound_seconds": bound.seconds,
+        "bound_evidence": bound.evidence.name(),
+        "gap": gap,
+    });
+    let text = format!(
+        "valid\nseconds  {:.6}\nimages   {speed:.1} a second\nheight   {}\nbound    {:.6}, proof: {}\ngap      {:.3} %\n",
+        audited.seconds,
+        memory(audited.height.get()),
+        bound.seconds,
+        bound.evidence.name(),
+        100.0 * gap
+    );
+    output.put(&value, &text)?;
+    if bound.is_refuted_by(audited.seconds) {
+        return Err(Failure::new(
+            Exit::Invalid,
+            format!("the schedule refutes the bound of {:.6} s", bound.seconds),
+        ));
+    }
+    Ok(Exit::Complete)
 }
