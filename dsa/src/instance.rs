@@ -296,6 +296,13 @@ impl Instance {
         is_in_use && (buffer.live.start() != step || !may_overwrite())
     }
 
+    /// For each buffer, whether it may overwrite another, so that its first step does not count towards the
+    /// [load](Self::load). O(n).
+    #[must_use]
+    pub fn outputs(&self) -> Vec<bool> {
+        load::outputs(self)
+    }
+
     /// The first arena in which more bytes must be live at one step than its capacity holds, and how
     /// many; no plan can be valid then. Buffers that may overwrite another do not count at their first step.
     #[must_use]
@@ -308,7 +315,8 @@ impl Instance {
         loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
     }
 
-    /// The bytes in use over time, counted like the [load](Self::load).
+    /// The bytes in use over time, counted like the [load](Self::load). Over several arenas: their sum at each step, whose
+    /// peak may be lower than the load, as the arenas may peak at different steps.
     #[must_use]
     pub fn load_curve(&self) -> LoadCurve {
         load::curve(self)

@@ -115,7 +115,7 @@ pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator
     })
 }
 
-fn outputs(instance: &Instance) -> Vec<bool> {
+pub(crate) fn outputs(instance: &Instance) -> Vec<bool> {
     let mut may_overwrite = vec![false; instance.len()];
     for permission in instance.in_place() {
         may_overwrite[permission.output.index()] = true;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +23,16 @@ _MARGIN_LEFT, _MARGIN_RIGHT, _MARGIN_TOP, _MARGIN_BOTTOM = 72, 8, 10, 36
 _LEGEND_WIDTH = 90
 
 
+# The letters that planlab's own tables write out, too: controls, marks of direction, format characters, and what is no
+# letter at all. Spaces of any width stay.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufdd0-\ufdef"
+    "\ufeff\ufff9-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+    + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]"
+)
+
+
 class Buffers(Protocol):
     """What is drawn: a trace, or columns."""
 
@@ -37,6 +48,8 @@ class Buffers(Protocol):
     def categories(self) -> Sequence[str | None]: ...
     @property
     def arenas(self) -> NDArray[np.uint32]: ...
+    @property
+    def arena_names(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +74,10 @@ class Columns:
 
         return np.zeros(len(self.lower), dtype=np.uint32)
 
+    @property
+    def arena_names(self) -> Sequence[str]:
+        return ["0"]
+
 
 @dataclass(frozen=True, eq=False)
 class _Arena:
@@ -72,6 +89,7 @@ class _Arena:
     ids: Sequence[str]
     categories: Sequence[str | None]
     arenas: NDArray[np.uint32]
+    arena_names: Sequence[str]
     steps: tuple[int, int]
 
 
@@ -93,24 +111,31 @@ def _split(buffers: Buffers) -> list[tuple[Buffers, NDArray[np.bool_]]]:
         places = np.flatnonzero(of)
         columns = buffers.lower[of], buffers.upper[of], buffers.size[of]
         names = [ids[at] for at in places], [categories[at] for at in places]
-        split.append((_Arena(*columns, *names, arenas[of], _steps(buffers)), of))
+        split.append((_Arena(*columns, *names, arenas[of], buffers.arena_names, _steps(buffers)), of))
     return split
 
 
-def _stacked(pictures: list[str], width: int, height: int) -> str:
-    """A picture for each arena, one below the other."""
+def _names(arenas: list[tuple[Buffers, NDArray[np.bool_]]]) -> list[str]:
+    return [own.arena_names[own.arenas[0]] for own, _ in arenas]
+
+
+def _stacked(pictures: list[str], names: list[str], width: int, height: int) -> str:
+    """A picture for each arena with its name, one below the other."""
     whole = len(pictures) * height
-    parts = (f'<g transform="translate(0 {at * height})">{picture}</g>' for at, picture in enumerate(pictures))
+    parts = (
+        f'<g transform="translate(0 {at * height})">{picture}{_text(_MARGIN_LEFT, _MARGIN_TOP - 2, f"arena {name}")}</g>'
+        for at, (picture, name) in enumerate(zip(pictures, names))
+    )
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {whole}" width="{width}" height="{whole}" '
-        f'style="max-width:100%;height:auto" role="img">'
+        f'style="max-width:100%;height:auto" role="img" font-family="sans-serif" font-size="10" fill="{_INK}">'
     )
     return head + "".join(parts) + "</svg>"
 
 
 def _shown(text: str) -> str:
     """Text for XML, with letters that are not seen or turn text around written out."""
-    return escape("".join(letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}" for letter in text))
+    return escape(_UNPRINTABLE.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text))
 
 
 def size(count: float) -> str:
@@ -173,7 +198,7 @@ def placement(
     if len(arenas) > 1:
         tops = [int((offsets[of] + own.size).max()) for own, of in arenas]
         pictures = [placement(own, offsets[of], top, width, height) for (own, of), top in zip(arenas, tops)]
-        return _stacked(pictures, width, height)
+        return _stacked(pictures, _names(arenas), width, height)
     area = _Area(buffers, top, width, height)
     count = len(offsets)
 
@@ -224,7 +249,7 @@ def load(buffers: Buffers, width: int, height: int) -> str:
     """The bytes live at each step, in each of several arenas."""
     arenas = _split(buffers)
     if len(arenas) > 1:
-        return _stacked([load(own, width, height) for own, _ in arenas], width, height)
+        return _stacked([load(own, width, height) for own, _ in arenas], _names(arenas), width, height)
     steps, bytes_ = _load(buffers)
     area = _Area(buffers, int(bytes_.max(initial=0.0)), width, height)
 

@@ -14,6 +14,8 @@ from ._native import NativeTrace, is_file_name, write_file
 from ._planning import Limits, Plan, told
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -93,6 +95,11 @@ class Trace:
     def arenas(self) -> NDArray[np.uint32]:
         """The number of the arena that each buffer lies in; offsets count from the arena's begin."""
         return self._native.arena()
+
+    @cached_property
+    def arena_names(self) -> Sequence[str]:
+        """The name of each arena, or its number if the file names none."""
+        return self._native.arena_names()
 
     def __len__(self) -> int:
         """The number of buffers."""

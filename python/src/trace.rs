@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use numpy::PyArray1;
-use planlab_dsa::{Alignment, Buffer, Label};
+use planlab_dsa::{Alignment, ArenaId, Buffer, Label};
 use planlab_workloads::formats::{self, read_trace, read_trace_from, save, write_trace};
 use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace, WorkloadError, did_you_mean};
 use pyo3::exceptions::PyOSError;
@@ -149,6 +149,11 @@ impl NativeTrace {
 
     fn arena<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         self.buffers(py, |buffer| u32::from(buffer.arena.get()))
+    }
+
+    fn arena_names(&self) -> Vec<String> {
+        let numbers = (0..).take(self.trace.instance.arenas().len());
+        numbers.map(|number| self.trace.instance.arena_name(ArenaId::new(number)).into_owned()).collect()
     }
 
     fn ids(&self) -> Vec<String> {

@@ -84,12 +84,18 @@ class Maps(unittest.TestCase):
         self.assertIn("b (&lt;&amp;&gt;): 1.56 KiB", svg)
         self.assertEqual(ElementTree.fromstring(svg).get("height"), "492")
         self.assertEqual(trace.to_svg().count("<title>Load of 1 buffers"), 2)
+        self.assertEqual(trace.arena_names, ["fast", "slow"])
+        for drawn in (svg, trace.to_svg()):
+            self.assertLess(drawn.index(">arena fast</text>"), drawn.index(">arena slow</text>"))
 
     def test_letters_that_xml_forbids_are_written_out(self):
         trace = self.read("id,lower,upper,size\na\x01\u202e\uffff,0,2,8\n")
         for svg in (trace.plan().to_svg(), trace.to_svg()):
             ElementTree.fromstring(svg)
         self.assertIn(r"a\u{1}\u{202e}\u{ffff}: 8 B", trace.plan().to_svg())
+        # Spaces of any width are seen.
+        spaces = "a\u00a0b\u202fc\u3000d"
+        self.assertIn(f"{spaces}: 8 B", self.read(f"id,lower,upper,size\n{spaces},0,2,8\n").plan().to_svg())
 
     def read(self, text):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,7 @@
 //! One row of planning results: a cell and a repetition.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
@@ -317,17 +319,28 @@ impl Record {
 
     /// The row with a bound on any plan. Older versions measured a planner without hand-overs against the bound on plans
     /// without them, even if the instance permits some; such a row states the load instead, and keeps its bound apart.
-    #[must_use]
-    pub(crate) fn against_any_plan(mut self) -> Self {
-        if self.bound_scope == Scope::NoHandOver && self.relaxed_load < self.load {
-            self.bound_without_in_place = Some(self.bound);
-            (self.bound, self.bound_evidence, self.bound_scope) =
-                (self.relaxed_load, Evidence::Load, Scope::Any);
-            if self.status == Status::Optimal && self.height > Some(self.bound) {
-                self.status = Status::Feasible;
-            }
+    fn against_any_plan(&mut self) {
+        let bound = std::mem::replace(&mut self.bound, self.relaxed_load);
+        self.bound_without_in_place = Some(bound);
+        (self.bound_evidence, self.bound_scope) = (Evidence::Load, Scope::Any);
+        for point in &mut self.trajectory {
+            point.bound = self.relaxed_load;
         }
-        self
+        let was_capacity = self.target_bytes.is_some_and(|target| self.bound <= target && target < bound);
+        match self.status {
+            Status::Optimal if self.height > Some(self.bound) => self.status = Status::Feasible,
+            Status::Infeasible if was_capacity => self.status = Status::Unknown,
+            _ => {}
+        }
+    }
+
+    /// Whether the row shows that its instance permits hand-overs.
+    fn shows_permissions(&self) -> bool {
+        self.relaxed_load < self.load || self.hand_overs > 0 || self.bound_without_in_place.is_some()
+    }
+
+    fn is_by_search(&self) -> bool {
+        SEARCHES.contains(&self.planner.as_str())
     }
 
     /// The planner with its non-default parameters.
@@ -355,6 +368,39 @@ impl Record {
         sorted.sort_unstable();
         sorted.get(sorted.len().checked_sub(1)? / 2).copied()
     }
+}
+
+/// Planners that use hand-overs where an instance permits some. In older rows they bounded any plan there, and plans
+/// without hand-overs elsewhere.
+pub(crate) const SEARCHES: [&str; 2] = ["exact", "portfolio"];
+
+/// The rows with bounds on any plan. An older bound on plans without hand-overs is one on any plan if the instance
+/// permits none.
+pub(crate) fn against_any_plan(mut records: Vec<Record>) -> Vec<Record> {
+    let is_older = |row: &Record| row.bound_scope == Scope::NoHandOver;
+    if !records.iter().any(is_older) {
+        return records;
+    }
+    let mut rows_of: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    for row in &records {
+        rows_of.entry(&row.instance).or_default().push(row);
+    }
+    let permitting: BTreeSet<String> =
+        rows_of.iter().filter(|(_, rows)| permits(rows)).map(|(&instance, _)| instance.to_owned()).collect();
+    for row in &mut records {
+        if is_older(row) && permitting.contains(&row.instance) {
+            row.against_any_plan();
+        }
+    }
+    records
+}
+
+/// Whether an instance with these rows permits hand-overs, as far as its rows show.
+fn permits(rows: &[&Record]) -> bool {
+    let of_searches = || rows.iter().filter(|row| row.is_by_search());
+    let bounds_any = of_searches().any(|row| row.bound_scope == Scope::Any && row.status.is_answer());
+    let bounds_plain = of_searches().any(|row| row.bound_scope == Scope::NoHandOver);
+    rows.iter().any(|row| row.shows_permissions()) || (bounds_any && !bounds_plain)
 }
 
 /// A planner with its non-default parameters.

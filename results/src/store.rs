@@ -30,7 +30,7 @@ use planlab_files::first_foreign;
 use crate::journal;
 use crate::journal::Row;
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
-use crate::record::Record;
+use crate::record::{Record, against_any_plan};
 use crate::replay::ReplayRow;
 use crate::schedule::{self, Document, ScheduleRow};
 use crate::shards::{self, Rows};
@@ -270,7 +270,7 @@ impl Store {
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     require_store(dir)?;
-    Ok(shards::read_latest(dir)?.into_iter().map(Record::against_any_plan).collect())
+    Ok(against_any_plan(shards::read_latest(dir)?))
 }
 
 /// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records contain only

@@ -1,7 +1,7 @@
 //! Heights and loads arena by arena. Planners lower the sum of the heights; a capacity, a load and its step are of one
 //! arena.
 
-use planlab_dsa::{Bytes, Instance, Load};
+use planlab_dsa::{ArenaId, Bytes, Instance, Load, printable_line};
 use planlab_results::table::Table;
 use serde_json::{Value, json};
 
@@ -73,9 +73,7 @@ impl<'i> ArenaSizes<'i> {
     }
 
     fn name(&self, number: usize) -> String {
-        match self.instance.arenas()[number].name.as_str() {
-            "" => number.to_string(),
-            name => name.to_owned(),
-        }
+        let arena = ArenaId::new(u16::try_from(number).expect("an arena's number has 16 bits"));
+        printable_line(&self.instance.arena_name(arena)).into_owned()
     }
 }

@@ -180,16 +180,19 @@ fn bound_text(rows: &[Argument], best: Bound, permissions: usize) -> Text {
             time,
         ]);
     }
-    let told = |scope| {
+    let describe_claim = |scope| {
         let Claim { value, evidence } = best.of(scope);
         format!("{}, proof: {evidence}", quantity::memory(value.get()))
     };
-    let text = Text::from(table) + format!("{}\nbest: {}\n", no_news(rows), told(Scope::Any));
+    let text = Text::from(table) + format!("{}\nbest: {}\n", no_news(rows), describe_claim(Scope::Any));
     if permissions == 0 {
         return text;
     }
     let permissions = view::permissions(permissions);
-    text + format!("without the in-place {permissions} (--in-place no): {}\n", told(Scope::NoHandOver))
+    text + format!(
+        "without the in-place {permissions} (--in-place no): {}\n",
+        describe_claim(Scope::NoHandOver)
+    )
 }
 
 /// One line about the arguments that found nothing above what was known.

@@ -1,6 +1,6 @@
 //! `generate`, `import` and `export`.
 
-use planlab_dsa::{BufferId, Instance, Plan};
+use planlab_dsa::{BufferId, Instance, Plan, printable_line};
 use planlab_workloads::formats::import::{self, Dropped, Framework, Part};
 use planlab_workloads::formats::{
     Dialect, IntoModelError, with_offline_plan, write_c_header, write_idealloc, write_minimalloc,
@@ -166,7 +166,7 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, (file, plan): (&str, &Plan
     let is_asked = args.reading.in_place.map_or(says_so, |choice| choice == Choice::Yes);
     let count = plan.in_place.len();
     if !is_asked {
-        let name = |id: BufferId| &trace.labels.buffers[id.index()].name;
+        let name = |id: BufferId| printable_line(&trace.labels.buffers[id.index()].name);
         return Err(Failure::usage(format!(
             "{file}: {count} buffers take the place of one that is still live (`{}` overwrites `{}`), which only kernels that \
              are safe in place allow: plan with --in-place no, or export with --in-place yes",

@@ -48,9 +48,9 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let heights = made.answer.as_ref().map(VerifiedPlan::arena_heights);
     let (arenas, heights) = (ArenaSizes::of(&trace.instance), heights.as_deref());
     let permissions = trace.instance.in_place().len();
-    let beside =
-        Beside { cached: made.cached, carried: carried_height, permissions, arenas: &arenas, heights };
-    let shown = show(args, output, &made.row, beside, lost.as_ref());
+    let cached = made.cached;
+    let extras = PlanCardExtras { cached, carried: carried_height, permissions, arenas: &arenas, heights };
+    let shown = show(args, output, &made.row, extras, lost.as_ref());
     // A closed pipe is not an error, but a lost plan is: report the latter.
     if lost.is_none() {
         shown?;
@@ -201,7 +201,7 @@ fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
 
 /// Facts to print besides the row.
 #[derive(Clone, Copy)]
-struct Beside<'a> {
+struct PlanCardExtras<'a> {
     /// Whether the plan comes from the cache.
     cached: bool,
     /// The height of the `--carry` plan.
@@ -213,7 +213,7 @@ struct Beside<'a> {
     heights: Option<&'a [Bytes]>,
 }
 
-impl Beside<'_> {
+impl PlanCardExtras<'_> {
     fn card(self, row: &Record) -> Text {
         let mut card = view::card(row, self.permissions, &self.arenas.sum_remark());
         if let Some(height) = self.carried {
@@ -242,21 +242,21 @@ fn show(
     args: &PlanArgs,
     output: Output,
     row: &Record,
-    beside: Beside<'_>,
+    extras: PlanCardExtras<'_>,
     lost: Option<&Lost>,
 ) -> Result<(), Failure> {
     let plan = lost.map(|lost| lost.plan.as_str());
     match (args.output.as_deref() == Some("-"), output.json) {
-        (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row).plain())),
+        (true, _) => note(&format!("{}\n{}", row.planner, extras.card(row).plain())),
         (false, true) => {
-            let mut object = beside.object(row);
+            let mut object = extras.object(row);
             if let Some(plan) = plan {
                 object["plan"] = plan.into();
             }
             output.value(&object)?;
         }
         (false, false) => {
-            output.text(beside.card(row))?;
+            output.text(extras.card(row))?;
             if let Some(plan) = plan {
                 // In the same form as `-o -`, so that it can be read again.
                 output::bytes(format!("\n{plan}").as_bytes())?;

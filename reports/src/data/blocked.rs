@@ -47,7 +47,7 @@ impl Blocked {
         let top = tops().min_by_key(|rectangle| (rectangle.start, rectangle.id))?;
         let is_beside = |other: &&Rectangle| other.start < top.end && top.start < other.end;
         let beside: Vec<&Rectangle> = layout.rectangles.iter().filter(is_beside).collect();
-        let step = fullest(top, &beside);
+        let step = fullest(instance, top, &beside);
         let mut holes = holes(top, step, &beside);
         for hole in &mut holes {
             hole.reason = reason(instance, top, hole, &beside);
@@ -58,12 +58,18 @@ impl Blocked {
     }
 }
 
-/// The first step of a buffer's life at which most bytes are in use.
-fn fullest(top: &Rectangle, beside: &[&Rectangle]) -> u32 {
+/// The first step of a buffer's life at which most bytes are in use, counted like the load.
+fn fullest(instance: &Instance, top: &Rectangle, beside: &[&Rectangle]) -> u32 {
     let mut changes: BTreeMap<u32, i128> = BTreeMap::new();
+    let outputs = instance.outputs();
     for other in beside {
+        let is_first = other.start == instance.buffer(other.id).live.start().get();
+        let counted = other.start + u32::from(is_first && outputs[other.id.index()]);
+        if counted >= other.end.min(top.end) {
+            continue;
+        }
         let size = i128::from(other.high - other.low);
-        *changes.entry(other.start.max(top.start)).or_default() += size;
+        *changes.entry(counted.max(top.start)).or_default() += size;
         if other.end < top.end {
             *changes.entry(other.end).or_default() -= size;
         }
@@ -113,7 +119,7 @@ fn reason(instance: &Instance, top: &Rectangle, hole: &Hole, beside: &[&Rectangl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, Bytes, LiveRange, Offset, Plan};
+    use planlab_dsa::{Buffer, Bytes, InPlace, LiveRange, Offset, Plan};
 
     fn blocked(buffers: &[(u64, u32, u32)], offsets: &[u64]) -> Blocked {
         let buffer = |&(size, start, end): &(u64, u32, u32)| {
@@ -150,5 +156,20 @@ mod tests {
         assert_eq!((answer.step, answer.free, answer.holes.len()), (2, 0, 0), "full at step 2");
         let answer = blocked(&[(9, 0, 2), (1, 2, 6), (9, 2, 6), (4, 1, 6)], &[0, 9, 10, 19]);
         assert_eq!((answer.step, answer.holes[0].reason), (2, Reason::Taken(id(0), 1)));
+    }
+
+    /// The top is handed over at step 4, at which a sum of sizes would be the highest.
+    #[test]
+    fn an_output_does_not_fill_its_first_step() {
+        let buffer =
+            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
+        let permission = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
+        let buffers = [buffer(4, 0, 3), buffer(8, 0, 5), buffer(8, 4, 7)];
+        let instance = Instance::builder().buffers(buffers).in_place([permission]).build().expect("valid");
+        let offsets = [0, 4, 4].map(Offset::new).to_vec();
+        let plan = Plan { offsets, in_place: vec![permission] };
+        let plan = instance.verify(plan).expect("valid");
+        let answer = Blocked::of(&instance, &Layout::new(&instance, Some(&plan))).expect("has a top");
+        assert_eq!((answer.top, answer.step, answer.free), (BufferId::new(1), 0, 0));
     }
 }

@@ -26,8 +26,6 @@ pub(crate) struct Ranked {
 pub(crate) enum LeftOut {
     /// It did not run on all compared workloads.
     NotRun,
-    /// It hands memory over in place.
-    InPlace,
     /// It does not support one of the workloads, or its run was ended.
     Unsupported,
 }
@@ -36,7 +34,6 @@ impl LeftOut {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::NotRun => "did not run on all of these",
-            Self::InPlace => "hand memory over in place",
             Self::Unsupported => "do not support one of these, or were interrupted",
         }
     }
@@ -96,7 +93,7 @@ impl Comparison {
     pub(crate) fn new(scope: &str, of: usize, leaders: &Leaders, planners: &[Planner]) -> Option<Self> {
         let ranked = |leader: &Leader| {
             let planner = &planners[leader.planner_number];
-            let gap = whole(leader.mean_gap()).filter(|_| !planner.is_in_place)?.max(0.0);
+            let gap = whole(leader.mean_gap())?.max(0.0);
             Some(Ranked {
                 planner: leader.planner_number,
                 label: planner.label.clone(),
@@ -111,12 +108,10 @@ impl Comparison {
         let mut left_out: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
         for number in leaders.all.iter().map(|leader| leader.planner_number) {
             let has_run = leaders.common.iter().any(|leader| leader.planner_number == number);
-            let why = match (planners[number].is_in_place, has_run) {
-                _ if all.iter().any(|one| one.planner == number) => continue,
-                (true, _) => LeftOut::InPlace,
-                (false, false) => LeftOut::NotRun,
-                (false, true) => LeftOut::Unsupported,
-            };
+            if all.iter().any(|one| one.planner == number) {
+                continue;
+            }
+            let why = if has_run { LeftOut::Unsupported } else { LeftOut::NotRun };
             left_out.entry(why).or_default().push(planners[number].label.clone());
         }
         let workloads = leaders.common_workloads.clone();

@@ -86,7 +86,7 @@ impl Model {
             compared,
             whole,
             cells,
-            pairs: reference(&leaders, &all.planners).map(pairs).transpose()?,
+            pairs: reference(&leaders).map(pairs).transpose()?,
             leaders,
             boards,
             gaps: all.gaps()?,
@@ -139,7 +139,7 @@ impl Model {
         self.heights.get(&(planner, workload)).copied()
     }
 
-    /// The lowest height on a workload by a planner of another family without hand-overs, and that planner.
+    /// The lowest height on a workload by a planner of another family, and that planner.
     pub(crate) fn rival(&self, planner: usize, workload: usize) -> Option<(u64, usize)> {
         let name = |number: usize| family(&self.all.planners[number].label);
         let known = self.lowest[workload].into_iter().flatten();
@@ -167,7 +167,7 @@ impl Model {
     }
 }
 
-/// The lowest height of each workload and the lowest of another family, of planners without hand-overs.
+/// The lowest height of each workload and the lowest of another family.
 fn lowest(
     heights: &BTreeMap<(usize, usize), u64>,
     planners: &[Planner],
@@ -175,9 +175,6 @@ fn lowest(
 ) -> Vec<[Option<(u64, usize)>; 2]> {
     let mut lowest = vec![[None; 2]; workloads];
     for (&(planner, workload), &height) in heights {
-        if planners[planner].is_in_place {
-            continue;
-        }
         let [first, second] = &mut lowest[workload];
         let is_kin =
             |(_, other): (u64, usize)| family(&planners[other].label) == family(&planners[planner].label);
@@ -241,9 +238,8 @@ fn workloads(cells: &[CellRow]) -> Vec<Workload> {
     workloads
 }
 
-fn reference(leaders: &[Leader], planners: &[Planner]) -> Option<usize> {
-    let plain = leaders.iter().filter(|leader| !planners[leader.planner_number].is_in_place);
-    plain.min_by(|a, b| order(a, b)).map(|leader| leader.planner_number)
+fn reference(leaders: &[Leader]) -> Option<usize> {
+    leaders.iter().min_by(|a, b| order(a, b)).map(|leader| leader.planner_number)
 }
 
 /// Planners on the most workloads first, then those with the least mean gap.

@@ -1,7 +1,7 @@
 //! What pictures say of an arena. Each has an axis of its own: addresses of two arenas do not compare, and their loads
 //! peak at different steps.
 
-use planlab_dsa::{Instance, Load};
+use planlab_dsa::{ArenaId, Instance, Load};
 
 /// An arena of an instance.
 #[derive(Clone, Debug)]
@@ -21,17 +21,17 @@ impl ArenaFacts {
         let arenas = instance.arenas();
         let mut counts = vec![0; arenas.len()];
         instance.buffers().iter().for_each(|buffer| counts[buffer.arena.index()] += 1);
-        let facts = |(number, (load, buffers)): (usize, (Load, usize))| {
-            let arena = &arenas[number];
-            let name = if arena.name.is_empty() { number.to_string() } else { arena.name.clone() };
+        let facts = |(number, (load, buffers)): (u16, (Load, usize))| {
+            let id = ArenaId::new(number);
+            let arena = &arenas[id.index()];
             Self {
-                name: (arenas.len() > 1).then(|| format!("arena {name}")),
+                name: (arenas.len() > 1).then(|| format!("arena {}", instance.arena_name(id))),
                 capacity: arena.capacity.map(|capacity| capacity.get()),
                 load,
                 buffers,
             }
         };
-        instance.arena_loads().into_iter().zip(counts).enumerate().map(facts).collect()
+        (0..).zip(instance.arena_loads().into_iter().zip(counts)).map(facts).collect()
     }
 
     /// A title with the arena's name.

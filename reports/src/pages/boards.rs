@@ -94,16 +94,18 @@ pub(super) fn scope(compared: &Comparison) -> String {
 const NAMED: usize = 6;
 
 /// How a cell without an answer counts, in words.
-const PENALTY: &str = "A cell without an answer counts as a plan of twice the bound, or as the highest plan of its workload \
-    if that is higher, and with its time limit.";
+const PENALTY: &str =
+    "A cell without an answer counts with a gap of 100 % and its time limit; no gap counts for more.";
 
 /// One row for each family, with its best variant; the best first.
 pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
     let mut table = Table::named(
         name,
-        "One row for each planner, by its best variant. Gap: height over the best bound that any planner proved, less 1; \
-         the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each cell ran \
-         alone. No answer: cells that failed, found nothing or ran out of time; each counts with a penalty.",
+        format!(
+            "One row for each planner, by its best variant. Gap: height over the best bound that any planner proved, \
+             less 1; the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each \
+             cell ran alone. No answer: cells that failed, found nothing or ran out of time. {PENALTY}"
+        ),
         &[
             ("family", "Planner"),
             ("best", "Best variant"),
@@ -145,11 +147,13 @@ fn is_on(board: &Board, cell: &CellRow) -> bool {
 fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
     let mut table = Table::named(
         name,
-        "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
-         1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \
-         common workloads, if the planner ran on all of them. No answer: cells that count with a gap of 100 %, or the \
-         largest on their workload, and with their time limit. Optimal: at the bound. \u{21c4}: \
-          hands memory over in place where the instance permits it; the others never do, and their gap says so.",
+        format!(
+            "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
+             1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \
+             common workloads, if the planner ran on all of them. No answer: cells that failed, found nothing or ran out \
+             of time. {PENALTY} Optimal: at the bound. \u{21c4}: hands memory over in place where the instance permits \
+             it; the others never do, and their gap says so."
+        ),
         &[
             ("planner", "Planner"),
             ("common_gap", "Gap, common"),

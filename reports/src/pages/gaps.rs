@@ -94,11 +94,11 @@ impl Coverage {
     }
 }
 
-/// A planner's place among others: those in place come last, before them those that did not run on all common
-/// workloads, which do not compare by their means: the ones on more workloads come first.
+/// A planner's place among others: those that did not run on all common workloads come last, as they do not compare by
+/// their means: the ones on more workloads come first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
-    group: (bool, bool, Reverse<usize>),
+    group: (bool, Reverse<usize>),
     mean: f64,
 }
 
@@ -109,7 +109,7 @@ impl Place {
         let compared = common.and_then(|common| whole(common.mean_gap()));
         let covered = if compared.is_some() { usize::MAX } else { coverage.count(planner) };
         Self {
-            group: (model.all.planners[planner].is_in_place, compared.is_none(), Reverse(covered)),
+            group: (compared.is_none(), Reverse(covered)),
             mean: compared.or(leader.mean_gap().mean).map_or(f64::INFINITY, |mean| mean.max(0.0)),
         }
     }

@@ -194,13 +194,12 @@ impl Cells {
     }
 
     /// The cells without a given capacity. `answer_gap` is the gap, or null if the run failed, even if it left a plan
-    /// before it failed. `scored_gap` and `scored_time` are what a mean counts: where an answer lacks, the penalty and
-    /// the time limit.
+    /// before it failed. `scored_gap` and `scored_time` are what a mean counts: the gap up to the penalty, which also
+    /// stands where an answer lacks, so that no answer counts for more than none; and the time, or the time limit.
     pub(super) fn free(&self) -> LazyFrame {
         let gap = when(rows::is(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
         let lacks_answer = || rows::is(Status::lacks_answer);
-        let worst = col("answer_gap").max().over([col("workload_number")]).expect("a column");
-        let penalty = rows::higher(worst.fill_null(lit(PENALTY_GAP)), lit(PENALTY_GAP));
+        let is_capped = lacks_answer().or(col("answer_gap").gt(lit(PENALTY_GAP)).fill_null(lit(false)));
         let limit = when(col("lane").eq(lit(Lane::Timing.name())))
             .then(col("wall_limit_ns").cast(DataType::Float64))
             .otherwise(lit(NULL));
@@ -210,7 +209,7 @@ impl Cells {
             .filter(col("target_bytes").is_null())
             .with_columns([gap.alias("answer_gap")])
             .with_columns([
-                when(lacks_answer()).then(penalty).otherwise(col("answer_gap")).alias("scored_gap"),
+                when(is_capped).then(lit(PENALTY_GAP)).otherwise(col("answer_gap")).alias("scored_gap"),
                 when(lacks_answer()).then(limit).otherwise(col("time_ns")).alias("scored_time"),
             ])
     }

@@ -40,7 +40,8 @@ table! {
         pub cells: usize,
         /// The number of them with an answer.
         pub answers: usize,
-        /// The gaps of the cells in their order; those without an answer count with a penalty.
+        /// The gaps of the cells in their order; [`PENALTY_GAP`](super::PENALTY_GAP) at most, and where an answer
+        /// lacks.
         pub scored_gaps: Vec<f64>,
     }
 }

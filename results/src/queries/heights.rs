@@ -46,10 +46,10 @@ impl Cells {
         read(heights(self.free()))
     }
 
-    /// Compares every planner without hand-overs with the one of this index, by planner.
+    /// Compares every planner with the one of this index, by planner.
     pub fn against(&self, reference: usize) -> Result<Vec<HeightPairs>, StoreError> {
         let is_reference = || col("planner_number").eq(lit(reference as u64));
-        let own = heights(self.free().filter(col("is_in_place").not())).filter(col("height").gt(lit(0_u64)));
+        let own = heights(self.free()).filter(col("height").gt(lit(0_u64)));
         let other = own.clone().filter(is_reference());
         let other = other.select([col("workload_number"), col("height").alias("other")]);
         let by = [col("workload_number")];

@@ -10,8 +10,8 @@ use crate::statistics::{ShiftedMean, shifted_geometric_mean};
 
 /// A shift of 1 % prevents gaps of 0 from dominating a geometric mean.
 pub const GAP_SHIFT: f64 = 0.01;
-/// The gap that a mean counts for a cell without an answer: that of a plan twice as high as the bound, or the largest gap
-/// of any planner on the workload if that is larger.
+/// The gap that a mean counts for a cell without an answer: that of a plan twice as high as the bound. No answer counts for
+/// more, so that nobody gains by having none.
 pub const PENALTY_GAP: f64 = 1.0;
 /// 1 ms, in nanoseconds.
 const TIME_SHIFT: f64 = 1e6;
@@ -41,7 +41,7 @@ table! {
         pub gaps: Vec<f64>,
         /// Times of the cells that ran alone and have an answer, in nanoseconds, in the same order.
         pub times: Vec<f64>,
-        /// The gaps that the mean counts: those of the answers, and penalties.
+        /// The gaps that the mean counts: those of the answers, up to the penalty, and penalties.
         pub scored_gaps: Vec<f64>,
         /// The times that the mean counts: those of the answers, and the time limit where an answer lacks.
         pub scored_times: Vec<f64>,
@@ -49,8 +49,8 @@ table! {
 }
 
 impl Leader {
-    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`], with [`PENALTY_GAP`] where an answer lacks. Its failures
-    /// are the cells that were not to have one.
+    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`], of gaps up to [`PENALTY_GAP`], which also counts where an
+    /// answer lacks. Its failures are the cells that were not to have one.
     #[must_use]
     pub fn mean_gap(&self) -> ShiftedMean {
         mean_of(&self.scored_gaps, self.cells, GAP_SHIFT)

@@ -41,7 +41,7 @@ pub(super) struct Planners {
     pub(super) planners: Vec<Planner>,
     /// The number of rows for each planner (by index) and status.
     pub(super) statuses: BTreeMap<(usize, Status), u64>,
-    /// Each variant with `planner_number` and `is_in_place`.
+    /// Each variant with its `planner_number`.
     pub(super) variants: DataFrame,
 }
 
@@ -96,17 +96,15 @@ impl Tables {
         }
         let planner = |label: &String| Planner { label: label.clone(), is_in_place: handing.contains(label) };
         let planners: Vec<Planner> = labels.iter().map(planner).collect();
-        let variants = numbered(&variants, &planners).map_err(refused)?;
+        let variants = numbered(&variants).map_err(refused)?;
         Ok(Planners { planners, statuses, variants })
     }
 }
 
-fn numbered(variants: &BTreeMap<&Variant, usize>, planners: &[Planner]) -> PolarsResult<DataFrame> {
+fn numbered(variants: &BTreeMap<&Variant, usize>) -> PolarsResult<DataFrame> {
     let mut frame = frame_of(&variants.keys().copied().collect::<Vec<_>>())?;
     let mut columns = Vec::new();
     usize::write("planner_number", &variants.values().collect::<Vec<_>>(), &mut columns);
-    let in_place = variants.values().map(|&number| &planners[number].is_in_place);
-    bool::write("is_in_place", &in_place.collect::<Vec<_>>(), &mut columns);
     frame.hstack_mut(&columns)?;
     Ok(frame)
 }

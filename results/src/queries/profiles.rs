@@ -1,4 +1,4 @@
-//! Performance profiles of heights. Cells with a given capacity do not count, nor do planners with hand-overs.
+//! Performance profiles of heights. Cells with a given capacity do not count.
 //!
 //! # References
 //!
@@ -50,7 +50,7 @@ impl Cells {
         // Heights of 0 have the ratio 1.
         let is_least = col("height").eq(col("least"));
         let ratio = when(is_least).then(lit(1.0)).otherwise(real(col("height")) / real(col("least")));
-        let profiles = heights(self.free().filter(col("is_in_place").not()))
+        let profiles = heights(self.free())
             .with_columns([least.alias("least")])
             .with_columns([ratio.alias("ratio")])
             .group_by([col("planner_number")])

@@ -4,7 +4,7 @@ use planlab_dsa::{Evidence, Scope};
 use polars::prelude::*;
 
 use super::columns;
-use crate::record::Status;
+use crate::record::{SEARCHES, Status};
 
 /// The table `rows` of SQL. Columns that a query does not use are not computed.
 pub(super) fn table(rows: LazyFrame) -> LazyFrame {
@@ -18,22 +18,48 @@ pub(super) fn loads() -> [Expr; 2] {
     [col("relaxed_load").alias("load"), col("load").alias("load_without_in_place")]
 }
 
-/// Rows with bounds on any plan, as [`Record::against_any_plan`](crate::Record) makes them.
+/// Rows with bounds on any plan, as [`against_any_plan`](crate::record::against_any_plan) makes them.
 pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
-    let is_old = || {
-        let is_other = col("bound_scope").eq(lit(Scope::NoHandOver.name()));
-        is_other.and(col("relaxed_load").lt(col("load")))
-    };
+    let is = |status: Status| col("status").eq(lit(status.name()));
+    let is_old = || col("is_old");
     let is_above = col("height").gt(col("relaxed_load")).fill_null(lit(false));
-    let was_optimal = is_old().and(col("status").eq(lit(Status::Optimal.name()))).and(is_above);
+    let is_between = col("target_bytes")
+        .gt_eq(col("relaxed_load"))
+        .and(col("target_bytes").lt(col("bound")))
+        .fill_null(lit(false));
+    let was_optimal = is_old().and(is(Status::Optimal)).and(is_above);
+    let was_infeasible = is_old().and(is(Status::Infeasible)).and(is_between);
+    let status = when(was_optimal).then(lit(Status::Feasible.name()));
+    let status = status.when(was_infeasible).then(lit(Status::Unknown.name())).otherwise(col("status"));
     let old = |new: Expr, name: &str| when(is_old()).then(new).otherwise(col(name)).alias(name);
-    rows.with_columns([
-        when(was_optimal).then(lit(Status::Feasible.name())).otherwise(col("status")).alias("status"),
-        old(col("bound"), "bound_without_in_place"),
-        old(col("relaxed_load"), "bound"),
-        old(lit(Evidence::Load.name()), "bound_evidence"),
-        old(lit(Scope::Any.name()), "bound_scope"),
-    ])
+    let load_at_points = col("trajectory_bound") * lit(0_u64) + col("relaxed_load");
+    rows.with_columns([bounds_plain().and(permits()).alias("is_old")])
+        .with_columns([
+            status.alias("status"),
+            old(col("bound"), "bound_without_in_place"),
+            old(col("relaxed_load"), "bound"),
+            old(lit(Evidence::Load.name()), "bound_evidence"),
+            old(lit(Scope::Any.name()), "bound_scope"),
+            old(load_at_points, "trajectory_bound"),
+        ])
+        .drop(by_name(["is_old"], true, false))
+}
+
+/// Whether a row is of an older version and bounds plans without hand-overs.
+fn bounds_plain() -> Expr {
+    col("bound_scope").eq(lit(Scope::NoHandOver.name()))
+}
+
+/// Whether a row's instance permits hand-overs, as far as its rows show.
+fn permits() -> Expr {
+    let of_instance = |is: Expr| is.any(true).over([col("instance")]).expect("there is a column to group by");
+    let is_by_search =
+        || SEARCHES.map(|key| col("planner").eq(lit(key))).into_iter().reduce(Expr::or).unwrap_or(lit(false));
+    let shown = col("relaxed_load").lt(col("load"));
+    let shown = shown.or(col("hand_overs").gt(lit(0_u64))).or(col("bound_without_in_place").is_not_null());
+    let bounds_any = is_by_search().and(bounds_plain().not()).and(is(Status::is_answer));
+    let is_plain = is_by_search().and(bounds_plain());
+    of_instance(shown).or(of_instance(bounds_any).and(of_instance(is_plain).not()))
 }
 
 /// The table `instances` of SQL.

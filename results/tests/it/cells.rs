@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Stop;
-use planlab_results::queries::{CellRow, Cells, Leader, PENALTY_GAP, Tables};
+use planlab_results::queries::{CellRow, Cells, HeightPairs, Leader, PENALTY_GAP, Profile, Tables};
 use planlab_results::{Lane, Record, Status};
 
 use crate::common::row;
@@ -50,13 +50,10 @@ fn height(cells: &[&CellRow]) -> Option<u64> {
     heights.get(heights.len().checked_sub(1)? / 2).copied()
 }
 
-/// The gap that a mean counts, beside all cells without a capacity.
-fn scored_gap(cell: &CellRow, all: &[CellRow]) -> Option<f64> {
-    if !cell.status.lacks_answer() {
-        return answer_gap(cell);
-    }
-    let there = all.iter().filter(|other| other.workload == cell.workload);
-    Some(there.filter_map(answer_gap).fold(PENALTY_GAP, f64::max))
+/// The gap that a mean counts.
+fn scored_gap(cell: &CellRow) -> Option<f64> {
+    let lacks_answer = cell.status.lacks_answer();
+    if lacks_answer { Some(PENALTY_GAP) } else { answer_gap(cell).map(|gap| gap.min(PENALTY_GAP)) }
 }
 
 fn scored_time(cell: &CellRow) -> Option<f64> {
@@ -66,7 +63,7 @@ fn scored_time(cell: &CellRow) -> Option<f64> {
     }
 }
 
-fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>, all: &[CellRow]) {
+fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>) {
     let cells: Vec<&CellRow> = workloads.values().flatten().copied().collect();
     let counted = |keep: &dyn Fn(&CellRow) -> bool| cells.iter().filter(|cell| keep(cell)).count();
     assert_eq!((leader.workloads, leader.cells), (workloads.len(), cells.len()));
@@ -77,7 +74,7 @@ fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>, al
     assert_eq!(leader.gaps, cells.iter().filter_map(|cell| answer_gap(cell)).collect::<Vec<_>>());
     assert_eq!(leader.times, cells.iter().filter_map(|cell| cell.time_ns).collect::<Vec<_>>());
     assert_eq!(leader.unanswered, counted(&|cell| cell.status.lacks_answer()));
-    let gaps: Vec<f64> = cells.iter().filter_map(|cell| scored_gap(cell, all)).collect();
+    let gaps: Vec<f64> = cells.iter().filter_map(|cell| scored_gap(cell)).collect();
     assert_eq!(leader.scored_gaps, gaps);
     let times: Vec<f64> = cells.iter().filter_map(|cell| scored_time(cell)).collect();
     assert_eq!(leader.scored_times, times);
@@ -97,7 +94,6 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
     let (_store, rows) = curated();
     let cells = cells(&rows);
     let all = cells.rows().expect("rows");
-    let free: Vec<CellRow> = all.iter().filter(|cell| cell.target_bytes.is_none()).cloned().collect();
     let whole = field(all.iter());
     assert!(whole.len() > 5 && cells.statuses.values().sum::<u64>() == rows.len() as u64);
     let in_place: BTreeSet<usize> =
@@ -108,7 +104,7 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
 
     let leaders = cells.leaders().expect("leaders");
     assert!(leaders.iter().map(|leader| leader.planner_number).eq(whole.keys().copied()));
-    leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number], &free));
+    leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number]));
 
     let boards = cells.boards().expect("boards");
     assert!(boards.len() > 1);
@@ -119,13 +115,13 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         };
         let mut field = field(all.iter().filter(is_of));
         assert!(leaders.all.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
-        leaders.all.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number], &free));
+        leaders.all.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
         let common = common(&field);
         assert_eq!(leaders.common_workloads.len(), common.len());
         field.values_mut().for_each(|own| own.retain(|workload, _| common.contains(workload)));
         field.retain(|_, own| own.len() == common.len() && !common.is_empty());
         assert!(leaders.common.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
-        leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number], &free));
+        leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
     }
 
     let gaps = cells.gaps().expect("gaps");
@@ -145,7 +141,7 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         };
         let of = field(all.iter().filter(is_of)).remove(&group.planner_number).expect("cells");
         assert_eq!(group.cells, of.values().map(Vec::len).sum::<usize>());
-        let expected: Vec<f64> = of.values().flatten().filter_map(|cell| scored_gap(cell, &free)).collect();
+        let expected: Vec<f64> = of.values().flatten().filter_map(|cell| scored_gap(cell)).collect();
         assert_eq!(group.scored_gaps, expected);
         let answers = of.values().flatten().filter(|cell| cell.status.is_answer());
         assert_eq!(group.answers, answers.count());
@@ -171,15 +167,14 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         assert_eq!((pairs.own, pairs.other), both);
     }
 
-    let plain: Vec<usize> = whole.keys().copied().filter(|&of| !cells.planners[of].is_in_place).collect();
-    let most = plain.iter().map(|of| whole[of].len()).max().expect("planners");
+    let most = whole.values().map(BTreeMap::len).max().expect("planners");
     let profiles = cells.profiles().expect("profiles");
-    let broad = plain.iter().copied().filter(|of| 2 * whole[of].len() >= most);
+    let broad = whole.keys().copied().filter(|of| 2 * whole[of].len() >= most);
     assert!(profiles.iter().map(|profile| profile.planner_number).eq(broad));
     for profile in profiles {
         let own = &whole[&profile.planner_number];
         let ratio = |(workload, cells): (&usize, &Vec<&CellRow>)| {
-            let least = plain.iter().filter_map(|of| height(whole[of].get(workload)?)).min()?;
+            let least = whole.values().filter_map(|of| height(of.get(workload)?)).min()?;
             Some(height(cells)? as f64 / least as f64)
         };
         let mut ratios: Vec<f64> = own.iter().filter_map(ratio).collect();
@@ -241,11 +236,30 @@ fn a_cell_without_an_answer_counts_as_the_worst() {
         let leader = leaders.iter().find(is_it).expect("a planner");
         (leader.unanswered, leader.scored_gaps.clone(), leader.scored_times.clone())
     };
-    assert_eq!(of("far").1, [2.5]);
-    assert_eq!(of("late"), (1, vec![2.5], vec![10e9]));
+    assert_eq!(of("far").1, [1.0]);
+    assert_eq!(of("late"), (1, vec![1.0], vec![10e9]));
     assert_eq!(of("lost"), of("late"));
-    assert_eq!([of("beside"), of("endless")], [(1, vec![2.5], vec![]), (1, vec![2.5], vec![])]);
+    assert_eq!([of("beside"), of("endless")], [(1, vec![1.0], vec![]), (1, vec![1.0], vec![])]);
     assert_eq!([of("foreign"), of("stopped")], [(0, vec![], vec![]), (0, vec![], vec![])]);
+}
+
+/// The mean gap of the planner with the highest plan of a workload, if it answers there and if it fails there.
+#[test]
+fn the_worst_planner_gains_nothing_by_failing() {
+    let mean = |worst: Record| {
+        let rows = [cell("good", "r/x/1", 110), cell("worst", "r/x/2", 120), worst];
+        let cells = cells(&rows);
+        let leaders = cells.leaders().expect("leaders");
+        let worst = leaders.iter().find(|leader| leader.cells == 2).expect("a planner on two workloads");
+        worst.mean_gap().mean.expect("gaps")
+    };
+    for height in [150, 250, 1000] {
+        let answer = mean(cell("worst", "r/x/1", height));
+        for status in [Status::Timeout, Status::Crashed, Status::Unknown] {
+            let failure = Record { status, height: None, ..cell("worst", "r/x/1", 0) };
+            assert!(mean(failure) >= answer, "{status:?} instead of {height}");
+        }
+    }
 }
 
 #[test]
@@ -263,13 +277,19 @@ fn heights_and_profiles_by_hand() {
         cells.heights().expect("heights").iter().map(|height| height.height).collect();
     assert_eq!(heights, [Some(120), Some(200), Some(240), None, Some(60)]);
     let pairs = cells.against(0).expect("pairs");
-    assert_eq!(pairs.len(), 1, "a planner that hands over is not compared: {pairs:?}");
-    assert_eq!((pairs[0].planner_number, &pairs[0].own, &pairs[0].other), (1, &vec![240], &vec![120]));
+    // A planner that hands over is compared like any other.
+    let pair = |of: &HeightPairs| (of.planner_number, of.own.clone(), of.other.clone());
+    assert_eq!(
+        pairs.iter().map(pair).collect::<Vec<_>>(),
+        [(1, vec![240], vec![120]), (2, vec![60], vec![120])]
+    );
     let profiles = cells.profiles().expect("profiles");
-    assert_eq!(profiles.len(), 2);
-    assert_eq!((profiles[0].ratios.as_slice(), profiles[0].total), ([1.0, 1.0].as_slice(), 2));
-    assert_eq!((profiles[1].ratios.as_slice(), profiles[1].total), ([2.0].as_slice(), 2));
-    assert_eq!([0.99, 1.0, 1.99, 2.0].map(|factor| profiles[1].at(factor)), [0.0, 0.0, 0.0, 0.5]);
+    let profile = |of: &Profile| (of.ratios.clone(), of.total);
+    assert_eq!(
+        profiles.iter().map(profile).collect::<Vec<_>>(),
+        [(vec![1.0, 2.0], 2), (vec![4.0], 2), (vec![1.0], 1)]
+    );
+    assert_eq!([0.99, 1.0, 3.99, 4.0].map(|factor| profiles[1].at(factor)), [0.0, 0.0, 0.0, 0.5]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use planlab_dsa::{Bytes, Evidence, Scope, gap};
 use planlab_results::audit::{Finding, audit};
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::read_rows;
-use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
+use planlab_results::{Lane, Point, Record, Status, Store, StoreError, read_records};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::row;
@@ -415,6 +415,53 @@ fn what_is_no_question_is_an_error_that_says_so() {
         format!("SELECT 1 AS n{}", " UNION ALL SELECT 1".repeat(40)),
     ] {
         assert!(!tables.query(&sql).unwrap_or_else(|error| panic!("{error}")).rows.is_empty());
+    }
+}
+
+/// An older row of a planner with the load 100, whose peak is not at a hand-over.
+fn older(planner: &str, cell: &str, height: u64, bound: u64, bound_scope: Scope) -> Record {
+    let status = if height == bound { Status::Optimal } else { Status::Feasible };
+    let (planner, height) = (planner.to_owned(), Some(height));
+    Record { planner, height, bound, bound_scope, status, relaxed_load: 100, ..row(cell, 0) }
+}
+
+#[test]
+fn older_rows_whose_load_is_not_lower_lose_no_scope() {
+    let folder = tempdir().expect("a folder");
+    let plain = Record {
+        target_bytes: Some(112),
+        status: Status::Infeasible,
+        trajectory: vec![Point { elapsed_ns: 1, height: Some(120), bound: 115 }],
+        ..older("external/search", "fixed", 120, 115, Scope::NoHandOver)
+    };
+    let proof = older("external/search", "proof", 115, 115, Scope::NoHandOver);
+    let low = Record { hand_overs: 1, ..older("portfolio", "low", 105, 101, Scope::Any) };
+    for (low, permits) in [
+        (low.clone(), true),
+        // No plan hands over, but its bound on any plan tells that some may.
+        (Record { hand_overs: 0, height: Some(115), ..low.clone() }, true),
+        (Record { hand_overs: 0, height: Some(115), bound_scope: Scope::NoHandOver, ..low }, false),
+    ] {
+        let mut store = Store::open(folder.path()).expect("a store");
+        store.append_all(&[plain.clone(), proof.clone(), low]).expect("writable");
+        let rows = read_records(folder.path()).expect("rows");
+        let of = |cell: &str| rows.iter().find(|row| row.cell == cell).expect("its row");
+        let (fixed, proof) = (of("fixed"), of("proof"));
+        let (bound, without, scope) =
+            if permits { (100, Some(115), Scope::Any) } else { (115, None, Scope::NoHandOver) };
+        assert_eq!((proof.bound, proof.bound_without_in_place, proof.bound_scope), (bound, without, scope));
+        let statuses =
+            if permits { (Status::Unknown, Status::Feasible) } else { (Status::Infeasible, Status::Optimal) };
+        assert_eq!((fixed.status, proof.status, fixed.trajectory[0].bound), (statuses.0, statuses.1, bound));
+        // SQL says the same, and the bound of the instance is not that of plans without hand-overs.
+        let sql = "SELECT bound, best_bound FROM rows WHERE cell = 'proof'";
+        let line = &answer(folder.path(), sql).rows[0];
+        let best = if permits { 101 } else { 115 };
+        assert_eq!([whole(&line[0]), whole(&line[1])], [bound, best]);
+        let tables = Tables::open(folder.path()).expect("a store");
+        let read = tables.cells(str::cmp).and_then(|cells| cells.rows()).expect("cells");
+        assert_eq!(read.iter().find(|cell| &*cell.cell == "fixed").map(|cell| cell.status), Some(statuses.0));
+        assert_eq!(tables.audit().expect("rows"), []);
     }
 }
 

@@ -17,7 +17,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use planlab_dsa::{Buffer, BufferId, Instance, Step};
+use planlab_dsa::{ArenaId, Buffer, BufferId, Instance, LoadCurve, Step};
 
 use super::columns::Columns;
 use super::range_max::RangeMax;
@@ -164,22 +164,37 @@ fn by_sections(instance: &Instance) -> Vec<BufferId> {
     by(instance, |buffer| Reverse(columns.of(buffer.live).len()))
 }
 
-/// The largest load over each buffer's live range.
+/// The largest load over each buffer's live range, in its own arena.
 pub(crate) struct Peaks {
+    arenas: Vec<ArenaPeaks>,
+}
+
+struct ArenaPeaks {
     steps: Vec<Step>,
     loads: RangeMax,
 }
 
 impl Peaks {
-    /// Builds the load curve; O(n log n).
+    /// Builds the load curves; O(a n log n) for a arenas. What the load leaves out, since a buffer may overwrite another
+    /// there, is left out here too: an order is for planners with hand-overs and without.
     pub(crate) fn new(instance: &Instance) -> Self {
-        let curve = instance.load_curve();
-        let (steps, loads) = curve.points().iter().map(|&(step, bytes)| (step, bytes.get())).unzip();
-        Self { steps, loads: RangeMax::new(loads) }
+        let arenas = (0..).take(instance.arenas().len()).map(ArenaId::new);
+        Self { arenas: arenas.map(|arena| ArenaPeaks::new(&instance.arena_load_curve(arena))).collect() }
     }
 
     /// The largest load in bytes while a buffer is live, and the first step of its live range that reaches it.
     pub(crate) fn of(&self, buffer: &Buffer) -> (u64, Step) {
+        self.arenas[buffer.arena.index()].of(buffer)
+    }
+}
+
+impl ArenaPeaks {
+    fn new(curve: &LoadCurve) -> Self {
+        let (steps, loads) = curve.points().iter().map(|&(step, bytes)| (step, bytes.get())).unzip();
+        Self { steps, loads: RangeMax::new(loads) }
+    }
+
+    fn of(&self, buffer: &Buffer) -> (u64, Step) {
         let (start, end) = (buffer.live.start(), buffer.live.end());
         // The point in effect at the start may begin before it.
         let first = self.steps.partition_point(|&step| step <= start).saturating_sub(1);

@@ -155,7 +155,10 @@ impl Waste {
         let load = trace.instance.load();
         let live = load.bytes.get().min(reserved);
         let (mut rounding, mut padding) = (0_u64, 0_u64);
-        let active = trace.instance.ids().filter(|&id| trace.instance.buffer(id).is_whole_at(load.step));
+        let is_active = |&id: &BufferId| {
+            trace.instance.buffer(id).is_whole_at(load.step) && trace.instance.counts_at(id, load.step)
+        };
+        let active = trace.instance.ids().filter(is_active);
         for index in active.map(BufferId::index) {
             let size = trace.instance.buffers()[index].size.get();
             let taken = framework.taken.get(index).map_or(0, |taken| taken.saturating_sub(size));
@@ -353,5 +356,15 @@ mod tests {
         let reserved =
             Framework { reserved_peak: Some(planlab_dsa::Bytes::new(64)), ..pool(Vec::new(), &[0, 0], &[]) };
         assert_eq!(parts_of(&Waste::of(&trace, &reserved).expect("it says so"), 64), [0; 9]);
+    }
+
+    #[test]
+    fn an_output_at_its_first_step_adds_no_rounding() {
+        let text = "# alignment: 64\nid,lower,upper,size,may_overwrite\na,0,2,60,\nb,1,2,60,a\n";
+        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let taken = pool(Vec::new(), &[0, 0], &[64, 64]);
+        let reserved = Framework { reserved_peak: Some(planlab_dsa::Bytes::new(200)), ..taken };
+        let waste = Waste::of(&trace, &reserved).expect("it says so");
+        assert_eq!((waste.live, waste.padding, waste.counted[0]), (60, 4, 4));
     }
 }

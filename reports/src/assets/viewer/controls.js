@@ -25,7 +25,7 @@ const LIVE = 8;
 
 const liveAt = (model, step) => {
   const live = [];
-  for (let piece = 0; piece < model.count; piece++) if (model.start[piece] <= step && step < model.end[piece]) live.push(piece);
+  for (let piece = 0; piece < model.count; piece++) if (model.counted[piece] <= step && step < model.end[piece]) live.push(piece);
   live.sort((one, other) => model.size[other] - model.size[one] || one - other);
   return live;
 };

@@ -32,10 +32,10 @@ const after = (sorted, value) => {
   return low;
 };
 
-// Bytes in use from each step at which they change.
-const curveOf = ({ start, end, size, count }) => {
+// Bytes in use from each step at which they change, counted like the load.
+const curveOf = ({ counted, end, size, count }) => {
   const steps = new Float64Array(2 * count);
-  steps.set(start);
+  steps.set(counted);
   steps.set(end, count);
   steps.sort();
   let distinct = 0;
@@ -43,7 +43,7 @@ const curveOf = ({ start, end, size, count }) => {
   const at = steps.slice(0, distinct);
   const bytes = new Float64Array(distinct);
   for (let piece = 0; piece < count; piece++) {
-    bytes[after(at, start[piece]) - 1] += size[piece];
+    bytes[after(at, counted[piece]) - 1] += size[piece];
     bytes[after(at, end[piece]) - 1] -= size[piece];
   }
   for (let point = 1; point < distinct; point++) bytes[point] += bytes[point - 1];
@@ -53,6 +53,8 @@ const curveOf = ({ start, end, size, count }) => {
 const modelOf = (script) => {
   const data = JSON.parse(script.textContent);
   const pieces = unpacked(data.pieces);
+  // A buffer that may overwrite another counts from its second step.
+  pieces.counted = pieces.counted || pieces.start;
   const count = pieces.start.length;
   const { names, categories, ops, stacks, frames, ...packed } = data.buffers;
   const buffers = { names, categories, ops, stacks, frames, ...unpacked(packed) };

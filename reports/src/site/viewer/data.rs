@@ -1,6 +1,6 @@
 //! What the viewer knows of an instance and its placements, as compact JSON.
 
-use planlab_dsa::{Buffer, Instance, Label, Labels};
+use planlab_dsa::{Buffer, BufferId, Instance, Label, Labels, Piece};
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
@@ -25,15 +25,26 @@ pub(super) fn json(scene: &Scene<'_>) -> Json {
     })
 }
 
-/// The rectangles that every panel has, but for their lowest address. `of` is left out where each buffer is one rectangle.
+/// The rectangles that every panel has, but for their lowest address. `of` is left out where each buffer is one rectangle,
+/// and `counted`, the step from which each counts towards the load, where all count from their start.
 fn pieces(instance: &Instance) -> Json {
     let all = || {
-        instance.buffers().iter().zip(0_u64..).flat_map(|(buffer, id)| buffer.pieces().map(move |p| (p, id)))
+        instance
+            .buffers()
+            .iter()
+            .zip(instance.ids())
+            .flat_map(|(buffer, id)| buffer.pieces().map(move |p| (p, id)))
     };
-    let is_plain = all().zip(0_u64..).all(|((_, id), number)| id == number);
+    let outputs = instance.outputs();
+    let counted = |(piece, id): (Piece, BufferId)| {
+        let (start, first) = (piece.steps.start(), instance.buffer(id).live.start());
+        u64::from(start.get()) + u64::from(outputs[id.index()] && start == first)
+    };
+    let is_plain = all().zip(0_usize..).all(|((_, id), number)| id.index() == number);
     json!({
-        "of": (!is_plain).then(|| pack(all().map(|(_, id)| id))),
+        "of": (!is_plain).then(|| pack(all().map(|(_, id)| id.index() as u64))),
         "start": pack(all().map(|(piece, _)| u64::from(piece.steps.start().get()))),
+        "counted": (!instance.in_place().is_empty()).then(|| pack(all().map(counted))),
         "end": pack(all().map(|(piece, _)| u64::from(piece.steps.end().get()))),
         "size": pack(all().map(|(piece, _)| piece.window.end.get() - piece.window.start.get())),
     })

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Pause, Plan, Step};
+use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, Labels, LiveRange, Offset, Pause, Plan, Step};
 use serde_json::Value as Json;
 
 use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, html};
@@ -174,4 +174,30 @@ fn paper_gets_a_light_map_with_its_colours_and_without_controls() {
     assert!(screen.contains(".viewer .controls { display: flex"), "what is hidden later is shown first");
     assert!(print.contains(".viewer .controls,") && print.contains("display: none"), "{print}");
     assert!(print.contains(".viewer .keys i, .viewer canvas { print-color-adjust: exact"), "{print}");
+}
+
+/// An output that is written into its input, of the same size, and a buffer beside them.
+fn handed_over() -> Instance {
+    let buffer = |size, start, end| Buffer::new(Bytes::new(size), live(start, end));
+    let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+    let buffers = [buffer(64, 0, 3), buffer(64, 2, 5), buffer(16, 3, 4)];
+    Instance::builder().buffers(buffers).in_place([permission]).build().expect("valid")
+}
+
+#[test]
+fn pieces_that_may_overwrite_count_from_their_second_step() {
+    let instance = handed_over();
+    let labels = Labels::numbered(3);
+    let scene = Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels));
+    let data = data(&ViewerPart::new(&scene, "caption"));
+    let [start, counted, end, size] =
+        ["start", "counted", "end", "size"].map(|name| unpacked(&data["pieces"][name]));
+    assert_eq!((start, &counted), (vec![0, 2, 3], &vec![0, 3, 3]));
+    let curve = instance.load_curve();
+    for step in 0..6_u32 {
+        let is_in_use = |&piece: &usize| (counted[piece]..end[piece]).contains(&u64::from(step));
+        let used: u64 = (0..3).filter(is_in_use).map(|piece| size[piece]).sum();
+        assert_eq!(used, curve.at(Step::new(step)).get(), "step {step}");
+    }
+    assert!(SCRIPT.contains("steps.set(counted)"), "the curve starts there");
 }

@@ -5,12 +5,14 @@
 //! equal size gives an instance without permissions and windows, and each of its plans is a plan of the original. Three
 //! sets take turns: as many hand-overs as fit together, the largest first; those of the incumbent; and the empty set.
 //!
-//! Once nothing lower is left in these, other sets take their place: those that fit together if the permissions are taken
-//! in a random order and some are left out. [Local search over orders](crate::placement::search::orders) takes turns with
-//! them; it also finds hand-overs into a part of a place, and the room that windows leave.
+//! Once nothing lower is left in any of the three, and not before, others follow. With few buffers, the first worker looks
+//! for a proof by precedences, in turns with [local search over orders](crate::placement::search::orders), which also
+//! finds hand-overs into a part of a place, and the room that windows leave. Otherwise local search takes turns with other
+//! sets: those that fit together if the permissions are taken in a random order and some are left out. A set of the first
+//! three that is neither refuted nor beaten keeps the search until the limit.
 //!
-//! The choice is a guess: a refuted capacity proves nothing for other sets, and the bound does not change. With few
-//! buffers, the search by precedences looks for the proof meanwhile. So the search ends by itself only with a proof.
+//! The choice is a guess: a refuted capacity proves nothing for other sets, and the bound does not change. So the search
+//! ends by itself only with a proof.
 //!
 //! # References
 //!
@@ -41,7 +43,7 @@ const TURN: u64 = 20_000;
 /// Turns with a random set of hand-overs before the next one.
 const TURNS_OF_A_SET: u32 = 16;
 /// Of this many permissions, a random set leaves one out.
-const LEFT_OUT: u32 = 8;
+const SKIPPED_ONE_IN: u32 = 8;
 
 /// Searches until the run is over. Returns if nothing can move, or if there is no plan.
 pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
@@ -57,7 +59,8 @@ pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> 
         if number == 0 && instance.len() <= MOST_BY_PRECEDENCE {
             prove_beside(run, local.as_mut(), over)?;
         }
-        local.map_or(Ok(()), |local| go_on(run, local, (pruning, stack), number, over))
+        let random = RandomSets { pairs: whole_pairs(run), pruning, stack };
+        local.map_or(Ok(()), |local| search_random_sets(run, local, &random, number, over))
     })
 }
 
@@ -90,19 +93,18 @@ fn prove_beside(run: &mut Run<'_>, mut local: Option<&mut OrderSearch>, over: &O
     })
 }
 
-/// Local search and random sets of hand-overs in turns, until the run is over. `stack` is what a search may need.
-fn go_on(
+/// Local search and random sets of hand-overs in turns, until the run is over.
+fn search_random_sets(
     run: &mut Run<'_>,
     mut local: OrderSearch,
-    (pruning, stack): (Pruning, usize),
+    random: &RandomSets,
     number: usize,
     over: &Over<'_>,
 ) -> Result<(), Halt> {
     loop {
         over.check()?;
         local.turn(run, TURN)?;
-        let task = random_task(run, pruning).filter(|task| task.stack() <= stack);
-        let Some(task) = task else { continue };
+        let Some(task) = random.draw(run)? else { continue };
         let mut search = Minimiser::new(run, &task, number)?;
         for _ in 0..TURNS_OF_A_SET {
             if !search.turn(run, over)? {
@@ -112,34 +114,50 @@ fn go_on(
     }
 }
 
-/// A problem with a random set of hand-overs; `None` if none is permitted between whole buffers, or the search does not
-/// support it.
-fn random_task(run: &mut Run<'_>, pruning: Pruning) -> Option<Task> {
-    let instance = run.instance();
-    let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
-    let mut pairs: Vec<InPlace> = permissions.to_vec();
-    pairs.retain(|&pair| is_whole(instance, pair) && !run.rng().random_ratio(1, LEFT_OUT));
-    pairs.shuffle(run.rng());
-    keep_compatible(instance, &mut pairs);
-    let merge = Some(pairs).filter(|pairs| !pairs.is_empty()).and_then(|pairs| Merge::new(instance, pairs));
-    Task::merged(merge?, pruning)
+/// Draws problems with random sets of hand-overs.
+struct RandomSets {
+    /// The permissions between whole buffers.
+    pairs: Vec<InPlace>,
+    pruning: Pruning,
+    /// Stack that a search may need, in bytes.
+    stack: usize,
+}
+
+impl RandomSets {
+    /// `None` if there are no such permissions, or the search does not support the problem.
+    fn draw(&self, run: &mut Run<'_>) -> Result<Option<Task>, Halt> {
+        let instance = run.instance();
+        run.tick((self.pairs.len() + instance.len()) as u64)?;
+        let mut pairs = self.pairs.clone();
+        pairs.retain(|_| !run.rng().random_ratio(1, SKIPPED_ONE_IN));
+        pairs.shuffle(run.rng());
+        keep_compatible(instance, &mut pairs);
+        if pairs.is_empty() {
+            return Ok(None);
+        }
+        let task = Merge::new(instance, pairs).and_then(|merge| Task::merged(merge, self.pruning));
+        Ok(task.filter(|task| task.stack() <= self.stack))
+    }
+}
+
+/// The permissions between buffers that can become one; none if the run uses none.
+fn whole_pairs(run: &Run<'_>) -> Vec<InPlace> {
+    let permissions = if run.scope() == Scope::Any { run.instance().in_place() } else { &[] };
+    keep_whole(run.instance(), permissions)
 }
 
 fn tasks(run: &mut Run<'_>, pruning: Pruning) -> Result<Vec<Task>, Halt> {
     let instance = run.instance();
-    let hands_over = run.scope() == Scope::Any;
     let of_incumbent = run.best()?.map(|best| best.in_place().to_vec()).unwrap_or_default();
-    let permissions = if hands_over { instance.in_place() } else { &[] };
-    let mut sets = vec![matching(instance, permissions), matching(instance, &of_incumbent), Vec::new()];
+    let of_incumbent = keep_whole(instance, &of_incumbent);
+    let mut sets = vec![matching(instance, whole_pairs(run)), matching(instance, of_incumbent), Vec::new()];
     sets.dedup();
     let merge = |pairs: Vec<InPlace>| Merge::new(instance, pairs);
     Ok(sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect())
 }
 
-/// A set of hand-overs of whole places that can be used together, the largest first.
-fn matching(instance: &Instance, permissions: &[InPlace]) -> Vec<InPlace> {
-    let mut pairs: Vec<InPlace> =
-        permissions.iter().copied().filter(|&pair| is_whole(instance, pair)).collect();
+/// The hand-overs of these that can be used together, the largest first.
+fn matching(instance: &Instance, mut pairs: Vec<InPlace>) -> Vec<InPlace> {
     pairs.sort_by_key(|pair| (std::cmp::Reverse(instance.buffer(pair.output).size), *pair));
     keep_compatible(instance, &mut pairs);
     pairs
@@ -158,18 +176,25 @@ fn keep_compatible(instance: &Instance, pairs: &mut Vec<InPlace>) {
     });
 }
 
-/// Whether two buffers can become one.
-fn is_whole(instance: &Instance, pair: InPlace) -> bool {
-    let (input, output) = (instance.buffer(pair.input), instance.buffer(pair.output));
-    let is_plain = |buffer: &Buffer, id: BufferId| {
-        let is_apart = instance.apart().iter().any(|pair| pair.first == id || pair.second == id);
-        buffer.pauses.is_empty() && buffer.pin.is_none() && !is_apart
+/// The pairs of these whose buffers can become one.
+fn keep_whole(instance: &Instance, pairs: &[InPlace]) -> Vec<InPlace> {
+    let mut is_apart = vec![false; instance.len()];
+    for pair in instance.apart() {
+        (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
+    }
+    let is_plain = |id: BufferId| {
+        let buffer = instance.buffer(id);
+        buffer.pauses.is_empty() && buffer.pin.is_none() && !is_apart[id.index()]
     };
-    input.size == output.size
-        && input.align == output.align
-        && input.live.start() < output.live.start()
-        && is_plain(input, pair.input)
-        && is_plain(output, pair.output)
+    let is_whole = |pair: &&InPlace| {
+        let (input, output) = (instance.buffer(pair.input), instance.buffer(pair.output));
+        input.size == output.size
+            && input.align == output.align
+            && input.live.start() < output.live.start()
+            && is_plain(pair.input)
+            && is_plain(pair.output)
+    };
+    pairs.iter().filter(is_whole).copied().collect()
 }
 
 /// The buffer, in use as a whole whenever a part of it is.

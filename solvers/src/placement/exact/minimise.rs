@@ -27,7 +27,7 @@ const MOST_LOOKED_AT: usize = 2_000;
 const PLAIN_CAPACITIES: u64 = 8;
 
 /// What else runs during a restart; see [`Minimiser::turn_beside`].
-pub(crate) type Beside<'b> = dyn FnMut(&mut Run<'_>, u64) -> Result<(), Halt> + 'b;
+pub(crate) type NodeHook<'b> = dyn FnMut(&mut Run<'_>, u64) -> Result<(), Halt> + 'b;
 
 /// A problem, and the buffers set aside from it.
 pub(crate) struct Task {
@@ -199,7 +199,7 @@ impl<'p> Minimiser<'p> {
         &mut self,
         run: &mut Run<'_>,
         over: &Over<'_>,
-        beside: &mut Beside<'_>,
+        beside: &mut NodeHook<'_>,
     ) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
         self.turns += 1;

@@ -14,7 +14,7 @@
 
 use planlab_dsa::{BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Run, Scope};
 
-use super::minimise::Beside;
+use super::minimise::NodeHook;
 
 /// Allowed differences, from the first value to the second, both included.
 type Interval = (i128, i128);
@@ -24,7 +24,7 @@ const FAR: i128 = 1 << 80;
 
 /// Finds the lowest plan and proves that it is optimal, with all hand-overs. `beside` is called at every node, with the
 /// units of work so far; it may find lower plans.
-pub(super) fn minimise(run: &mut Run<'_>, beside: &mut Beside<'_>) -> Result<(), Halt> {
+pub(super) fn minimise(run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
     let known = run.height_to_beat().map(|height| i128::from(height.get()));
@@ -178,7 +178,7 @@ impl<'i> Search<'i> {
         out
     }
 
-    fn branch(&mut self, run: &mut Run<'_>, beside: &mut Beside<'_>) -> Result<(), Halt> {
+    fn branch(&mut self, run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
         let work = 1 + self.pairs.len() as u64;
         self.work += work;
         run.tick(work)?;

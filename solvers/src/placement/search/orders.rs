@@ -32,7 +32,7 @@ pub(crate) struct OrderSearch {
     state: State,
     lowest: State,
     /// The buffers that reach the top of the state's plan.
-    tall: Vec<BufferId>,
+    top_buffers: Vec<BufferId>,
     /// Steps since the last lower plan or restart.
     in_vain: u64,
     restarts: u64,
@@ -66,8 +66,8 @@ impl OrderSearch {
                 }
                 let Some((plan, height)) = place_at_most(run, &order, rule, most)? else { continue };
                 let state = State { order, rule, height };
-                let tall = tall(instance, &plan, height);
-                search = Some(Self { lowest: state.clone(), state, tall, in_vain: 0, restarts: 0 });
+                let top_buffers = find_top_buffers(instance, &plan, height);
+                search = Some(Self { lowest: state.clone(), state, top_buffers, in_vain: 0, restarts: 0 });
                 run.offer(plan)?;
             }
         }
@@ -103,7 +103,7 @@ impl OrderSearch {
         if height < self.state.height {
             self.in_vain = 0;
         }
-        self.tall = tall(run.instance(), &plan, height);
+        self.top_buffers = find_top_buffers(run.instance(), &plan, height);
         self.state = State { order, height, ..self.state };
         if height < self.lowest.height {
             self.lowest = self.state.clone();
@@ -117,7 +117,7 @@ impl OrderSearch {
         let kinds = if permissions.is_empty() { 2 } else { 3 };
         match run.rng().random_range(0..kinds) {
             0 => {
-                let top = self.tall[run.rng().random_range(0..self.tall.len())];
+                let top = self.top_buffers[run.rng().random_range(0..self.top_buffers.len())];
                 let from = position(order, top);
                 let to = run.rng().random_range(0..=from.unwrap_or(0));
                 shift(order, from, to);
@@ -149,7 +149,7 @@ impl OrderSearch {
         }
         let rule = if self.state.rule == Rule::FirstFit { Rule::BestFit } else { Rule::FirstFit };
         if let Some((plan, height)) = place_at_most(run, &order, rule, u64::MAX)? {
-            self.tall = tall(run.instance(), &plan, height);
+            self.top_buffers = find_top_buffers(run.instance(), &plan, height);
             self.state = State { order, rule, height };
             run.offer(plan)?;
         }
@@ -158,14 +158,14 @@ impl OrderSearch {
 }
 
 /// The buffers that reach the top of a plan, or, if only pinned ones do, the highest of the others.
-fn tall(instance: &Instance, plan: &Plan, height: u64) -> Vec<BufferId> {
+fn find_top_buffers(instance: &Instance, plan: &Plan, height: u64) -> Vec<BufferId> {
     let end = |id: BufferId| plan.offsets[id.index()].get() + instance.buffer(id).size.get();
     let is_free = |id: &BufferId| instance.buffer(*id).pin.is_none();
-    let tall: Vec<BufferId> = instance.ids().filter(is_free).filter(|&id| end(id) == height).collect();
-    if tall.is_empty() {
+    let highest: Vec<BufferId> = instance.ids().filter(is_free).filter(|&id| end(id) == height).collect();
+    if highest.is_empty() {
         instance.ids().filter(is_free).max_by_key(|&id| end(id)).into_iter().collect()
     } else {
-        tall
+        highest
     }
 }
 
@@ -183,7 +183,7 @@ fn shift(order: &mut Vec<BufferId>, from: Option<usize>, to: usize) {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Budget, Descriptor, Planner, Stop, execute};
+    use planlab_dsa::{Arena, Budget, Descriptor, Planner, Stop, execute};
     use proptest::prelude::*;
 
     use super::*;
@@ -212,6 +212,9 @@ mod tests {
         ) {
             let budget = Budget { work: Some(20_000), ..Budget::default() };
             let outcome = execute(&InOrders, &instance, budget, 1);
+            let is_open = instance.arenas() == [Arena::default()];
+            let is_pinned = instance.buffers().iter().any(|buffer| buffer.pin.is_some());
+            prop_assert!(outcome.best.is_some() || is_pinned || !is_open || instance.len() < 2, "no plan");
             if let Some(best) = &outcome.best {
                 prop_assert_eq!(oracle(&instance, best.as_plan()).ok(), Some(best.height()));
             }

@@ -33,14 +33,6 @@ fn heights(trace: &Trace, plan: &Plan) -> Vec<Bytes> {
     plan.arena_heights(&trace.instance).expect("one offset for each buffer, and ends of 64 bits")
 }
 
-/// The name of an arena, or its number if it has no name.
-fn arena_name(trace: &Trace, arena: usize) -> String {
-    match trace.instance.arenas()[arena].name.as_str() {
-        "" => format!("arena {arena}"),
-        name => name.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod testing {
     use planlab_dsa::{Offset, Plan};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::Trace;
 use super::super::import::Framework;
-use super::{arena_name, heights};
+use super::heights;
 
 /// The process that holds the counters of all arenas. Perfetto takes process 0 and thread 0 for the idle task, so numbers
 /// begin at 1.
@@ -40,8 +40,8 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     reserved(trace, framework, &clock, &mut events);
     let heights = plan.map(|plan| heights(trace, plan));
     let is_alone = trace.instance.arenas().len() == 1;
-    for arena in 0..trace.instance.arenas().len() {
-        events.push(&process(process_of(arena), &arena_name(trace, arena)));
+    for (arena, id) in (0..trace.instance.arenas().len()).zip((0..).map(ArenaId::new)) {
+        events.push(&process(process_of(arena), &format!("arena {}", trace.instance.arena_name(id))));
         let pid = if is_alone { ALL } else { process_of(arena) };
         load(trace, arena, pid, &clock, &mut events);
         if let Some((plan, heights)) = plan.zip(heights.as_ref()) {

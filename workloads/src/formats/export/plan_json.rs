@@ -113,6 +113,6 @@ mod tests {
         assert_eq!(buffers[1]["offset"], 64);
         assert_eq!(buffers[2]["overwrites"], "a");
         assert_eq!((&buffers[2]["lower"], &buffers[2]["upper"]), (&2.into(), &5.into()));
-        assert_eq!((&object["arenas"][0]["height"], &object["arenas"][0]["load"]), (&96.into(), &144.into()));
+        assert_eq!((&object["arenas"][0]["height"], &object["arenas"][0]["load"]), (&96.into(), &96.into()));
     }
 }

@@ -406,8 +406,8 @@ mod tests {
 
     #[test]
     fn an_output_of_the_net_is_made_when_it_runs() {
-        let graph = Graph {
-            nodes: vec![node("Neg", &["c"], &["y"])],
+        let graph = |nodes: Vec<Node>| Graph {
+            nodes,
             initializers: vec![Tensor {
                 dims: vec![2],
                 data_type: Some(1),
@@ -417,7 +417,10 @@ mod tests {
             outputs: vec![floats("y", &[2])],
             ..Graph::default()
         };
-        assert_eq!(play(&graph), [("y", 0, 0, 8)]);
+        assert_eq!(play(&graph(vec![node("Neg", &["c"], &["y"])])), [("y", 0, 0, 8)]);
+        // What it is made of is folded.
+        let chain = vec![node("Neg", &["c"], &["a"]), node("Exp", &["a"], &["y"])];
+        assert_eq!(play(&graph(chain)), [("y", 1, 1, 8)]);
     }
 
     #[test]
