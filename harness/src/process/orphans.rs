@@ -60,7 +60,7 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a child that is no orphan until [`forget`] is called.
+/// Starts a child that is no orphan until [`collect`] has waited for it.
 ///
 /// # Errors
 ///
