@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{Halt, Run, Stop};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::launch;
-use crate::process::{Tail, end_orphans, forget, has_children, peak_rss_of, signal, spawn, tail};
+use crate::process::{Tail, collect, end_orphans, has_children, peak_rss_of, signal, spawn, tail};
 use crate::shell::clock::monotonic;
 
 /// The first interval between checks of limits, memory and new plans; later ones are longer.
@@ -87,8 +87,6 @@ pub(crate) fn follow(
     };
     let (status, end) = ended.unwrap_or_else(|| (None, monotonic()));
     let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
-    // Processes that the program started end with it.
-    signal(pid, Signal::KILL);
     end_orphans();
     Ok(Ended {
         status,
@@ -111,9 +109,8 @@ pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<St
     let pid = child.id();
     let ends = wait(child);
     let ended = ends.recv_timeout(patience);
-    match ended {
-        Ok(_) => signal(pid, Signal::KILL),
-        Err(_) => kill(pid, false, &ends),
+    if ended.is_err() {
+        kill(pid, false, &ends);
     }
     // What one program leaves may serve another that still runs; the last one ends all.
     if !has_children() {
@@ -127,12 +124,12 @@ pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<St
 /// How the program ended, and when.
 type End = (Option<ExitStatus>, Duration);
 
+/// Waits for the program in a thread. What is left of its group ends with it.
 fn wait(mut child: Child) -> Receiver<End> {
     let (sender, ends) = mpsc::channel();
     thread::spawn(move || {
-        let status = child.wait().ok();
+        let status = collect(&mut child).ok();
         let end = monotonic();
-        forget(child.id());
         // If nobody waited for its end, the receiver is gone.
         let _ = sender.send((status, end));
     });
@@ -146,10 +143,6 @@ fn kill(pid: u32, gentle: bool, ends: &Receiver<End>) {
         if ends.recv_timeout(GRACE).is_ok() {
             return;
         }
-    }
-    // A program may have left its group.
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::KILL);
     }
     signal(pid, Signal::KILL);
     let _ = ends.recv_timeout(DYING);

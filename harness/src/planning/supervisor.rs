@@ -14,7 +14,7 @@ use super::protocol::{Answer, ComplaintKind, Reply, Request};
 use crate::cli::PLANNERS;
 use crate::external;
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{self, Death, GRACE, Lines, cause, end_of, listen, reap, send, signal};
+use crate::process::{self, Death, GRACE, Lines, cause, confine, end_of, listen, reap, send, signal};
 
 /// How long a child may take to read its trace.
 const LOADING: Duration = Duration::from_secs(300);
@@ -91,9 +91,7 @@ fn attempt(
     clear(&request.mailboxes, request.cells.len())?;
     let group = Cgroup::create(watch.mechanism, watch.memory)?;
     let mut child = spawn()?;
-    if let Some(group) = &group {
-        group.add(child.id())?;
-    }
+    confine(&mut child, group.as_ref())?;
     let address_space = if group.is_none() { watch.memory } else { None };
     send(&mut child, &Request { address_space, ..request.clone() });
     let tail = end_of(&mut child);

@@ -9,14 +9,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid,
-    waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, pidfd_send_signal, set_child_subreaper, waitid, waitpid,
 };
 
 /// How long killed processes have to disappear. One that waits for a disk or a dead server takes longer.
@@ -31,27 +33,34 @@ fn children() -> MutexGuard<'static, BTreeSet<u32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The children that were there before this process adopted orphans, which it does. A shell that became this process may
-/// have left some.
-static EARLIER: OnceLock<BTreeSet<u32>> = OnceLock::new();
+/// Whether this process adopts orphans.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of all orphans below it. [`end_orphans`] ends them. The first process of a container is
 /// the parent of everybody's orphans, so it ends none.
 ///
 /// # Errors
 ///
-/// If the kernel does not support it.
+/// If the kernel does not support it, or this process has children already: a shell that became this process may have
+/// left some, and what they start later would be adopted, too.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     let own = std::process::id();
-    if own == 1 {
+    if own == 1 || ADOPTS.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let children = processes().into_iter().filter(|&(_, parent)| parent == own).map(|(pid, _)| pid);
-    EARLIER.get_or_init(|| children.collect());
-    Ok(set_child_subreaper(Some(getpid()))?)
+    let known = children();
+    let is_foreign = |(pid, parent): (u32, u32)| parent == own && !known.contains(&pid);
+    if processes().into_iter().any(is_foreign) {
+        return Err(io::Error::other(
+            "this process had children when it started, and theirs are not told apart",
+        ));
+    }
+    set_child_subreaper(Some(getpid()))?;
+    ADOPTS.store(true, Ordering::Relaxed);
+    Ok(())
 }
 
-/// Starts a child that is no orphan until [`forget`] is called.
+/// Starts a child that is no orphan until [`collect`] has waited for it.
 ///
 /// # Errors
 ///
@@ -64,9 +73,48 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Forgets a child that was waited for.
-pub(crate) fn forget(pid: u32) {
-    children().remove(&pid);
+/// Sends a signal to a child and to all of its group. Nobody gets it once the child was waited for, as its number may
+/// be another's then.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let children = children();
+    if let Some(pid) = to_pid(pid).filter(|_| children.contains(&pid)) {
+        if kill_process_group(pid, signal).is_err() || signal == Signal::KILL {
+            // It may have left its group. A second TERM would count as one more.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// Whether a child has ended, which still holds its number.
+///
+/// # Errors
+///
+/// If it is no child.
+pub(crate) fn has_ended(pid: u32) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    Ok(look_at(pid, options)?.is_some())
+}
+
+/// Waits until a child has ended, kills what is left of its group, and collects it.
+///
+/// # Errors
+///
+/// If it is no child.
+pub(crate) fn collect(child: &mut Child) -> io::Result<ExitStatus> {
+    let seen = look_at(child.id(), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    let mut children = children();
+    if let Some(group) = to_pid(child.id()).filter(|_| seen.is_ok()) {
+        // The child holds the group's number until it is collected.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait();
+    children.remove(&child.id());
+    status
+}
+
+fn look_at(pid: u32, options: WaitIdOptions) -> io::Result<Option<rustix::process::WaitIdStatus>> {
+    let pid = to_pid(pid).ok_or(Errno::CHILD)?;
+    Ok(retry_on_intr(|| waitid(WaitId::Pid(pid), options))?)
 }
 
 /// Whether somebody waits for a child now.
@@ -92,22 +140,38 @@ pub(crate) fn end_all() {
     std::mem::forget(children);
 }
 
-/// Kills what is below this process if it adopts orphans, except `kept` and earlier children and what they started.
-/// Returns whether there was anything. It may have started more meanwhile, which the next call sees.
+/// Kills what is below this process if it adopts orphans, except `kept` children and what they started. Returns whether
+/// there was anything. It may have started more meanwhile, which the next call sees.
 fn kill_all_but(kept: &BTreeSet<u32>) -> bool {
-    let Some(earlier) = EARLIER.get() else { return false };
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return false;
+    }
     // Most programs leave nothing, and a look at every process of the machine takes long.
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if waitid(WaitId::All, any).is_err() {
         return false;
     }
-    let orphans = below(std::process::id(), &processes(), &(kept | earlier));
+    let orphans = below(std::process::id(), &processes(), kept);
     for pid in orphans.iter().filter_map(|&pid| to_pid(pid)) {
-        let _ = kill_process(pid, Signal::KILL);
+        kill_below(pid, &orphans);
         // Only a child can be waited for; anything below becomes one when its parent ends.
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
     !orphans.is_empty()
+}
+
+/// Kills one of these orphans, unless it has ended and its number is another's.
+fn kill_below(pid: Pid, orphans: &[u32]) {
+    let is_still = || {
+        let parent = parent_of(pid.as_raw_nonzero().get().cast_unsigned());
+        parent.is_some_and(|parent| parent == std::process::id() || orphans.contains(&parent))
+    };
+    let _ = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) if is_still() => pidfd_send_signal(process, Signal::KILL),
+        // The kernel is older than these handles.
+        Err(Errno::NOSYS) if is_still() => kill_process(pid, Signal::KILL),
+        other => other.map(drop),
+    };
 }
 
 /// All processes below `root`, except `kept` children and what is below them.
@@ -141,6 +205,10 @@ fn to_pid(pid: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -150,6 +218,28 @@ mod tests {
         let mut found = below(10, &BTreeMap::from(parents), &kept);
         found.sort_unstable();
         assert_eq!(found, [30, 31, 32]);
+    }
+
+    #[test]
+    fn a_collected_child_gets_no_signal() {
+        let mut child = spawn(Command::new("sleep").arg("1000").process_group(0)).expect("it runs");
+        assert!(!has_ended(child.id()).expect("ours"));
+        signal(child.id(), Signal::KILL);
+        assert_eq!(collect(&mut child).expect("ours").signal(), Some(9));
+        assert!(has_ended(child.id()).is_err() && !children().contains(&child.id()));
+    }
+
+    #[test]
+    fn collecting_a_child_ends_its_group() {
+        let script = "sleep 1000 & echo $!";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).process_group(0).stdout(Stdio::piped());
+        let mut child = spawn(&mut command).expect("it runs");
+        collect(&mut child).expect("ours");
+        // The group's last process held the stream.
+        let mut line = String::new();
+        child.stdout.take().expect("piped").read_to_string(&mut line).expect("text");
+        line.trim().parse::<u32>().expect("a number");
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use serde::Serialize;
 
-use super::orphans::forget;
+use super::limits::Cgroup;
+use super::orphans::{collect, has_ended, signal};
 use super::{Tail, tail};
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
@@ -86,14 +87,6 @@ pub(crate) fn end_of(child: &mut Child) -> Tail {
     tail(child.stderr.take(), TAIL)
 }
 
-/// Sends a signal to a child and to all that it started. `pid`: the child's.
-pub(crate) fn signal(pid: u32, signal: Signal) {
-    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // If the child has ended, the group is gone.
-        let _ = kill_process_group(group, signal);
-    }
-}
-
 /// Waits for the child, then kills what is left of its process group.
 ///
 /// # Errors
@@ -102,17 +95,27 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     let patience = Instant::now() + GRACE;
     while Instant::now() < patience {
-        if let Some(status) = child.try_wait()? {
-            forget(child.id());
-            signal(child.id(), Signal::KILL);
-            return Ok(status);
+        if has_ended(child.id())? {
+            return collect(child);
         }
         thread::sleep(Duration::from_millis(1));
     }
     signal(child.id(), Signal::KILL);
-    let status = child.wait();
-    forget(child.id());
-    status
+    collect(child)
+}
+
+/// Limits the memory of a child by a group.
+///
+/// # Errors
+///
+/// If that fails. The child is killed then.
+pub(crate) fn confine(child: &mut Child, group: Option<&Cgroup>) -> io::Result<()> {
+    let added = group.map_or(Ok(()), |group| group.add(child.id()));
+    if added.is_err() {
+        signal(child.id(), Signal::KILL);
+        let _ = reap(child);
+    }
+    added
 }
 
 /// Why a child ended without an answer.

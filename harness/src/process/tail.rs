@@ -2,25 +2,33 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::sync::mpsc::{self, Receiver};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a stream may stay open after its writer has ended. A foreign process may hold it for ever.
+use rustix::io::ioctl_fionread;
+
+/// How long an empty stream may stay open after its writer has ended. A foreign process may hold it for ever.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long the rest of a stream is read after its writer has ended. A foreign process may write for ever.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// The end of a stream that is being read.
 pub(crate) struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
+    /// The stream, to ask whether there is more to read.
+    stream: Option<OwnedFd>,
     closed: Receiver<()>,
 }
 
 /// Reads a stream to its end in a thread, and keeps its last `most` bytes; an empty text if there is no stream.
-pub(crate) fn tail(stream: Option<impl Read + Send + 'static>, most: usize) -> Tail {
+pub(crate) fn tail(stream: Option<impl Read + AsFd + Send + 'static>, most: usize) -> Tail {
     let kept: Arc<Mutex<VecDeque<u8>>> = Arc::default();
     let (close, closed) = mpsc::channel();
-    let tail = Tail { kept: Arc::clone(&kept), closed };
+    let copy = stream.as_ref().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
+    let tail = Tail { kept: Arc::clone(&kept), stream: copy, closed };
     thread::spawn(move || {
         let mut chunk = [0; 4096];
         let Some(mut stream) = stream else { return };
@@ -39,25 +47,41 @@ pub(crate) fn tail(stream: Option<impl Read + Send + 'static>, most: usize) -> T
 impl Tail {
     /// The text, once the writer has ended. If another process holds the stream, what was written until now.
     pub(crate) fn finish(self) -> String {
-        let _ = self.closed.recv_timeout(PATIENCE);
+        let until = Instant::now() + LONGEST;
+        while self.closed.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
+            && self.has_more()
+            && Instant::now() < until
+        {}
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(kept.make_contiguous()).trim().to_owned()
+    }
+
+    /// Whether the reader has not yet taken all that was written.
+    fn has_more(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| ioctl_fionread(stream).is_ok_and(|bytes| bytes > 0))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::fd::BorrowedFd;
 
     use super::*;
 
     #[test]
     fn the_end_is_kept() {
         let words: Vec<u8> = (0..3000_u32).flat_map(|n| format!("{n} ").into_bytes()).collect();
-        let of = |most| tail(Some(std::io::Cursor::new(words.clone())), most).finish();
+        let of = |most| {
+            let (reader, mut writer) = std::io::pipe().expect("a pipe");
+            let tail = tail(Some(reader), most);
+            writer.write_all(&words).expect("it is read");
+            drop(writer);
+            tail.finish()
+        };
         assert_eq!(of(10), "2998 2999");
         assert!(of(1 << 20).starts_with("0 1 2 "));
-        assert_eq!(tail(None::<std::io::Empty>, 10).finish(), "");
+        assert_eq!(tail(None::<std::io::PipeReader>, 10).finish(), "");
     }
 
     #[test]
@@ -73,10 +97,42 @@ mod tests {
         drop(writer);
     }
 
+    #[test]
+    fn what_was_written_is_read_however_slowly() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(&[b'x'; 16000]).expect("it has room");
+        let tail = tail(Some(Slow(reader)), 1 << 20);
+        // Another process holds the stream.
+        assert_eq!(tail.finish().len(), 16000);
+        drop(writer);
+    }
+
+    /// A stream whose reader gets little of a busy machine.
+    struct Slow(std::io::PipeReader);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            thread::sleep(Duration::from_millis(200));
+            self.0.read(buffer)
+        }
+    }
+
+    impl AsFd for Slow {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
     /// A stream that says when it is read.
     struct Watched {
         reader: std::io::PipeReader,
         sender: mpsc::Sender<()>,
+    }
+
+    impl AsFd for Watched {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.reader.as_fd()
+        }
     }
 
     impl Read for Watched {

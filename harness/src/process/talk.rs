@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use super::limits::Cgroup;
-use super::orphans::spawn;
-use super::parent::{Death, cause, end_of, reap, send, signal};
+use super::orphans::{signal, spawn};
+use super::parent::{Death, cause, confine, end_of, reap, send};
 
 /// How often the parent checks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -78,9 +78,7 @@ pub(crate) fn talk_through<A: Default + Send + 'static>(
     read: impl FnOnce(ChildStdout) -> A + Send + 'static,
 ) -> io::Result<Talk<A>> {
     let mut child = spawn(&mut command)?;
-    if let Some(group) = group {
-        group.add(child.id())?;
-    }
+    confine(&mut child, group)?;
     send(&mut child, request);
     let tail = end_of(&mut child);
     let (answer, killed) = follow(&mut child, limit, cancel, read);

@@ -23,7 +23,7 @@ use planlab_dsa::{Bytes, Instance, Offset, Plan};
 
 use crate::signals::Undisturbed;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"planlab1");
+const MAGIC: u64 = u64::from_ne_bytes(*b"planlab1");
 const STATE: usize = 1;
 const BOUND: usize = 4;
 const TOOK: usize = 5;

@@ -87,12 +87,22 @@ pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -
     if lasts(advice) { marked(result, at, bytes) } else { result }
 }
 
+/// As `mprotect`, of pages whose marks are undone.
+///
+/// # Safety
+///
+/// As `mprotect` of POSIX.
+pub(super) unsafe fn protect_unmarked(at: *mut c_void, bytes: usize, access: c_int) -> c_int {
+    next!(MPROTECT, fn(*mut c_void, usize, c_int) -> c_int, at, bytes, access)
+}
+
 /// # Safety
 ///
 /// As `mprotect` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: usize, access: c_int) -> c_int {
-    marked(next!(MPROTECT, fn(*mut c_void, usize, c_int) -> c_int, at, bytes, access), at, bytes)
+    // SAFETY: the caller guarantees it.
+    marked(unsafe { protect_unmarked(at, bytes, access) }, at, bytes)
 }
 
 /// # Safety
@@ -128,6 +138,31 @@ pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
     marked(next!(MUNMAP, fn(*mut c_void, usize) -> c_int, at, bytes), at, bytes)
 }
 
+/// As `mmap`, of pages whose marks are undone.
+///
+/// # Safety
+///
+/// As `mmap` of POSIX.
+pub(super) unsafe fn map_unmarked(
+    at: *mut c_void,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    next!(
+        MMAP,
+        fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void,
+        at,
+        bytes,
+        access,
+        flags,
+        file,
+        offset
+    )
+}
+
 /// # Safety
 ///
 /// As `mmap` of POSIX.
@@ -140,16 +175,8 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    let mapped = next!(
-        MMAP,
-        fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void,
-        at,
-        bytes,
-        access,
-        flags,
-        file,
-        offset
-    );
+    // SAFETY: the caller guarantees it.
+    let mapped = unsafe { map_unmarked(at, bytes, access, flags, file, offset) };
     if flags & libc::MAP_FIXED != 0 && mapped == at {
         marks::mark(at.addr() as u64, bytes as u64);
     }
@@ -215,6 +242,12 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     result
 }
 
+/// Whether `PR_SET_SECCOMP` with these arguments forbids anything. Without a filter it only asks what the kernel knows.
+const fn is_forbidding(mode: c_ulong, filter: c_ulong) -> bool {
+    mode == libc::SECCOMP_MODE_STRICT as c_ulong
+        || mode == libc::SECCOMP_MODE_FILTER as c_ulong && filter != 0
+}
+
 /// # Safety
 ///
 /// As `prctl` of Linux.
@@ -226,7 +259,7 @@ pub unsafe extern "C" fn prctl(
     third: c_ulong,
     fourth: c_ulong,
 ) -> c_int {
-    if what == libc::PR_SET_SECCOMP {
+    if what == libc::PR_SET_SECCOMP && is_forbidding(first, second) {
         symbols::freeze();
     }
     next!(PRCTL, fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int, what, first, second, third, fourth)
@@ -237,11 +270,11 @@ pub unsafe extern "C" fn prctl(
 #[cfg(target_arch = "x86_64")]
 mod system_call {
     use std::arch::naked_asm;
-    use std::ffi::{c_long, c_uint, c_void};
+    use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
     use std::ptr;
     use std::sync::atomic::{AtomicPtr, Ordering};
 
-    use super::{Lazy, refuse, symbols};
+    use super::{Lazy, is_forbidding, refuse, symbols};
 
     static SYSCALL: Lazy = Lazy::new(c"syscall");
     /// The next function of this name; null before it is known.
@@ -251,11 +284,19 @@ mod system_call {
         NEXT.store(SYSCALL.get().unwrap_or(ptr::null_mut()), Ordering::Release);
     }
 
-    /// Sees the arguments of the system call `seccomp`. Calls without a filter only ask what the kernel knows.
-    extern "C" fn observe(_number: c_long, operation: c_uint, flags: c_uint, filter: *const c_void) {
-        let is_strict = operation == libc::SECCOMP_SET_MODE_STRICT && flags == 0 && filter.is_null();
-        let is_filter = operation == libc::SECCOMP_SET_MODE_FILTER && !filter.is_null();
-        if is_strict || is_filter {
+    /// Sees the arguments of the system calls `seccomp` and `prctl`, which read as much of them as is kept here.
+    extern "C" fn observe(number: c_long, first: c_ulong, second: c_ulong, third: c_ulong) {
+        let is_noticed = if number == libc::SYS_prctl {
+            first as c_int == libc::PR_SET_SECCOMP && is_forbidding(second, third)
+        } else {
+            match first as c_uint {
+                libc::SECCOMP_SET_MODE_STRICT => second as c_uint == 0 && third == 0,
+                // Without a filter it only asks what the kernel knows.
+                libc::SECCOMP_SET_MODE_FILTER => third != 0,
+                _ => false,
+            }
+        };
+        if is_noticed {
             symbols::freeze();
         }
     }
@@ -268,6 +309,8 @@ mod system_call {
     pub unsafe extern "C" fn syscall() {
         naked_asm!(
             "cmp rdi, {seccomp}",
+            "je 3f",
+            "cmp rdi, {prctl}",
             "je 3f",
             "2:",
             "mov rax, qword ptr [rip + {next}]",
@@ -309,6 +352,7 @@ mod system_call {
             "mov edi, eax",
             "jmp {refuse}",
             seccomp = const libc::SYS_seccomp,
+            prctl = const libc::SYS_prctl,
             next = sym NEXT,
             observe = sym observe,
             refuse = sym refuse,

@@ -8,8 +8,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::heap;
+use super::process::keeping_errno;
 use super::segments::{self, Entry, word};
+use super::{heap, kernel};
 use crate::course::Segment;
 
 const PAGE: u64 = 4096;
@@ -84,7 +85,7 @@ pub(super) fn has_any(entry: &Entry, address: u64) -> bool {
 #[inline]
 pub(super) fn undo(entry: &Entry, address: u64) {
     if entry.marks.are_there() {
-        undo_marked(entry, address);
+        keeping_errno(|| undo_marked(entry, address));
     }
 }
 
@@ -112,7 +113,7 @@ fn replace(at: u64, segment: Segment) {
     let page = ptr::with_exposed_provenance_mut(word(at));
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: the page belongs to a block that is being freed, so nobody needs its contents.
-    unsafe { libc::mmap(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    unsafe { kernel::map_unmarked(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     // So that the kernel can join it with its neighbours.
     segments::advise_huge_pages(at, PAGE, segment.len);
 }
@@ -122,7 +123,7 @@ fn restore(at: u64) {
     let page: *mut std::ffi::c_void = ptr::with_exposed_provenance_mut(word(at));
     // SAFETY: the page is mapped by the library, and keeps its contents.
     unsafe {
-        libc::mprotect(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE);
+        kernel::protect_unmarked(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE);
         for advice in [libc::MADV_DOFORK, libc::MADV_KEEPONFORK, libc::MADV_DODUMP, libc::MADV_UNMERGEABLE] {
             libc::madvise(page, word(PAGE), advice);
         }

@@ -105,7 +105,7 @@ impl Ground for Process {
 }
 
 /// Runs work that the program did not ask for, and hides its effect on `errno`.
-fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the result points to a variable of the calling thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.

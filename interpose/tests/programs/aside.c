@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +40,10 @@ static void directly(void **block, size_t size) {
         *block = malloc(size);
         memset(*block, 1, size);
     } else {
+        errno = ENOTTY;
         free(*block);
+        if (errno != ENOTTY)
+            puts("free has changed errno");
         *block = NULL;
     }
 }
@@ -167,6 +171,8 @@ static void forbid(const char *how) {
         refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     else if (!strcmp(how, "prctl"))
         refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    else if (!strcmp(how, "raw-prctl"))
+        refused = (int)syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
     else
         refused = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
     if (refused)
@@ -201,6 +207,17 @@ static void forbids(const char *how, int rounds) {
     if (!strcmp(how, "strict"))
         syscall(SYS_exit, 0);
     exit(0);
+}
+
+/* Asks whether the kernel knows filters, as browsers do, and goes on. */
+static void asks(void) {
+    int known = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EFAULT;
+    known += syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) && errno == EFAULT;
+    known += syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) && errno == EFAULT;
+    printf("%d\n", known);
+    warm_up(directly);
+    for (int round = 0; round < 20; round++)
+        net(directly);
 }
 
 static int layer_of_call;
@@ -277,6 +294,13 @@ static long locked(void) {
     return size;
 }
 
+/* Pages that the kernel has put in until now. */
+static long faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
 static void treats(const char *how) {
     wanted = how;
     FILE *file = fopen("/proc/self/exe", "r");
@@ -286,6 +310,12 @@ static void treats(const char *how) {
     warm_up(directly);
     for (int round = 0; round < 10; round++)
         net(treating);
+    for (int round = 0; round < 3; round++)
+        net(directly);
+    long before = faults();
+    for (int round = 0; round < 5; round++)
+        net(directly);
+    fprintf(stderr, "%ld faults\n", faults() - before);
     for (int round = 0; round < 3; round++)
         net(checked);
     printf("%ld kB are locked\n", locked());
@@ -301,6 +331,8 @@ int main(int length, char **words) {
         unshares((unsigned)atoi(words[2]));
     else if (!strcmp(word, "forbids") && length > 3)
         forbids(words[2], atoi(words[3]));
+    else if (!strcmp(word, "asks"))
+        asks();
     else if (!strcmp(word, "treats") && length > 2)
         treats(words[2]);
     else

@@ -4,25 +4,31 @@
 //! offsets are written into the same file, and the state last; the process watches that word in its memory. The layout
 //! stands in `interpose/src/planning/letter.rs`. The process checks the plan, so nothing here is trusted.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::unix::fs::FileExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset, execute};
 use planlab_solvers::placement::Portfolio;
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, open, openat, unlinkat};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"planlab1");
 /// Words of the head: magic, state, patience in nanoseconds, buffers, bound, nanoseconds of planning.
 const HEAD: usize = 6;
 const WORDS_A_BUFFER: usize = 4;
 const WORD: usize = size_of::<u64>();
+/// The library keeps no more than twice as many calls of a round.
+const MOST_BUFFERS: u64 = 1 << 19;
 /// Values of the state.
+const WAITS: u64 = 0;
 const PLANNED: u64 = 1;
 const UNPLANNED: u64 = 2;
 /// Longer patience than this is not granted: other processes wait.
@@ -31,12 +37,12 @@ const LONGEST: Duration = Duration::from_secs(10);
 const STACK: usize = 8 << 20;
 /// The name of a whole round begins so.
 const ROUND: &str = "round-";
-/// A file of this name ends the thread.
-const END: &str = "end";
+const THREAD: &str = "planner";
 
 /// Plans rounds in a thread until it is dropped.
 pub(super) struct Planner {
-    folder: PathBuf,
+    inotify: Arc<OwnedFd>,
+    watch: i32,
     cancel: CancelToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -48,59 +54,123 @@ impl Planner {
     ///
     /// If the kernel cannot watch the folder, or starts no thread. Processes plan by themselves then.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
-        let watch = inotify::init(CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&watch, folder, WatchFlags::MOVED_TO | WatchFlags::CREATE)?;
-        let cancel = CancelToken::default();
-        let (token, path) = (cancel.clone(), folder.to_owned());
-        let builder = thread::Builder::new().name("planner".to_owned()).stack_size(STACK);
-        let thread = builder.spawn(move || {
-            let mut space = [MaybeUninit::uninit(); 4096];
-            let mut events = Reader::new(watch, &mut space);
-            while let Ok(event) = events.next() {
-                let name = event.file_name().and_then(|name| name.to_str().ok()).unwrap_or_default();
-                if token.is_cancelled() {
-                    return;
-                }
-                if name.starts_with(ROUND) {
-                    // The process is gone, or plans by itself after a while.
-                    let _ = answer(&path.join(name), &token);
-                }
-            }
-        })?;
-        Ok(Self { folder: folder.to_owned(), cancel, thread: Some(thread) })
+        hush_planner();
+        let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC)?);
+        let watch = inotify::add_watch(&inotify, folder, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let post = Post { folder: open(folder, flags, Mode::empty())?, cancel: CancelToken::default() };
+        let (cancel, events) = (post.cancel.clone(), Arc::clone(&inotify));
+        let builder = thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK);
+        let thread = Some(builder.spawn(move || post.serve(events))?);
+        Ok(Self { inotify, watch, cancel, thread })
     }
 }
 
 impl Drop for Planner {
     fn drop(&mut self) {
         self.cancel.cancel();
-        // Without the file the thread would wait on, so it is left to the end of the process.
-        if File::create(self.folder.join(END)).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
+        // The thread reads the event that the watch is gone. If the queue is full, it reads another one. The watch of a
+        // removed folder is gone already, and so is the thread.
+        let _ = inotify::remove_watch(&self.inotify, self.watch);
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Plans a round, and writes the answer into its file. The process has mapped the file, so it needs no name any more.
-fn answer(path: &Path, cancel: &CancelToken) -> io::Result<()> {
-    let begin = Instant::now();
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
-    let words = read(&fs::read(path)?);
-    fs::remove_file(path)?;
-    let planned = catch_unwind(AssertUnwindSafe(|| plan(&words, cancel))).ok().flatten();
-    let state = match planned {
-        None => UNPLANNED,
-        Some((bound, offsets)) => {
+/// Hides panics of the thread: the process plans by itself or goes without, and the terminal is the program's.
+fn hush_planner() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if thread::current().name() != Some(THREAD) {
+            tell(panic);
+        }
+    }));
+}
+
+/// The folder in which rounds arrive. A program may put anything there, move the folder or replace it.
+struct Post {
+    folder: OwnedFd,
+    cancel: CancelToken,
+}
+
+impl Post {
+    /// Answers rounds until the watch is gone or the token is cancelled.
+    fn serve(&self, inotify: Arc<OwnedFd>) {
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(inotify, &mut space);
+        while let Ok(event) = events.next() {
+            if self.cancel.is_cancelled() || event.events().contains(ReadFlags::IGNORED) {
+                return;
+            }
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                self.answer_all();
+            } else if let Some(Ok(name)) = event.file_name().map(std::ffi::CStr::to_str) {
+                self.answer_if_round(name);
+            }
+        }
+    }
+
+    /// Answers what lies in the folder: the kernel has dropped events.
+    fn answer_all(&self) {
+        for entry in Dir::read_from(&self.folder).into_iter().flatten().map_while(Result::ok) {
+            if self.cancel.is_cancelled() {
+                return;
+            }
+            self.answer_if_round(entry.file_name().to_str().unwrap_or_default());
+        }
+    }
+
+    fn answer_if_round(&self, name: &str) {
+        if name.starts_with(ROUND) {
+            // The process is gone, or plans by itself after a while.
+            let _ = self.answer(name);
+        }
+    }
+
+    /// Plans a round, and writes the answer into its file. The process has mapped the file, so it needs no name any
+    /// more. A file that is no round is left as it is.
+    fn answer(&self, name: &str) -> io::Result<()> {
+        let begin = Instant::now();
+        // Neither a link to a file of the user nor a pipe, whose opening or reading might wait for ever.
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.folder, name, flags, Mode::empty())?);
+        let Some(words) = receive(&file)? else { return Ok(()) };
+        let _ = unlinkat(&self.folder, name, AtFlags::empty());
+        let planned = catch_unwind(AssertUnwindSafe(|| plan(&words, &self.cancel))).ok().flatten();
+        let is_written = planned.is_some_and(|(bound, offsets)| {
             let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let at = HEAD + WORDS_A_BUFFER * offsets.len();
-            write(&file, at, offsets.iter().map(|offset| offset.get()))?;
-            write(&file, HEAD - 2, [bound.get(), took])?;
-            PLANNED
-        }
-    };
-    write(&file, 1, [state])
+            let written = write(&file, at, offsets.iter().map(|offset| offset.get()));
+            written.and_then(|()| write(&file, HEAD - 2, [bound.get(), took])).is_ok()
+        });
+        // Without an answer the process would wait in vain, and never ask again.
+        write(&file, 1, [if is_written { PLANNED } else { UNPLANNED }])
+    }
+}
+
+/// The words of a round; `None` if the file is something else.
+fn receive(file: &File) -> io::Result<Option<Vec<u64>>> {
+    let metadata = file.metadata()?;
+    // A file of two names may be the user's.
+    if !metadata.is_file() || metadata.nlink() != 1 || metadata.len() < (HEAD * WORD) as u64 {
+        return Ok(None);
+    }
+    let mut head = [0; HEAD * WORD];
+    file.read_exact_at(&mut head, 0)?;
+    let head = read(&head);
+    let (is_round, count) = (head[0] == MAGIC && head[1] == WAITS, head[3]);
+    if !is_round || count > MOST_BUFFERS || metadata.len() != size(count) {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; usize::try_from(size(count)).expect("at most a few MiB")];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(Some(read(&bytes)))
+}
+
+/// Bytes of a round with its answer.
+const fn size(buffers: u64) -> u64 {
+    (HEAD as u64 + (WORDS_A_BUFFER as u64 + 1) * buffers) * WORD as u64
 }
 
 fn read(bytes: &[u8]) -> Vec<u64> {
@@ -136,6 +206,12 @@ fn buffer(&[size, begin, end, align]: &[u64; WORDS_A_BUFFER]) -> Option<Buffer> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc;
+
+    use rustix::fs::{CWD, FileType, mknodat};
+
     use super::*;
 
     /// A round of two buffers that are live at once, and its answer's place.
@@ -149,14 +225,17 @@ mod tests {
         fs::write(path, bytes).expect("writable");
     }
 
-    #[test]
-    fn a_renamed_round_gets_its_plan() {
-        let folder = tempfile::tempdir().expect("writable");
-        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
-        let (draft, whole) = (folder.path().join("draft-1"), folder.path().join("round-1"));
+    /// Puts a round into a folder under its name, and opens it.
+    fn post(folder: &Path, name: &str) -> File {
+        let draft = folder.join("draft");
         store(&draft, &round());
         let file = File::open(&draft).expect("there");
-        fs::rename(&draft, &whole).expect("ours");
+        fs::rename(&draft, folder.join(name)).expect("ours");
+        file
+    }
+
+    /// Waits for the plan of [`round`]; returns its words.
+    fn planned(file: &File) -> Vec<u64> {
         let until = Instant::now() + Duration::from_secs(60);
         let mut bytes = [0; 16 * WORD];
         while read(&bytes).get(1) != Some(&PLANNED) {
@@ -164,13 +243,103 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
             file.read_exact_at(&mut bytes, 0).expect("whole");
         }
-        let words = read(&bytes);
+        read(&bytes)
+    }
+
+    /// Drops a planner; fails if it does not end.
+    fn end(planner: Planner) {
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || {
+            drop(planner);
+            let _ = sender.send(());
+        });
+        ended.recv_timeout(Duration::from_secs(60)).expect("the planner ends");
+    }
+
+    fn make_pipe(path: &Path) {
+        mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("the folder is writable");
+    }
+
+    #[test]
+    fn a_renamed_round_gets_its_plan() {
+        let folder = tempfile::tempdir().expect("writable");
+        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        let words = planned(&post(folder.path(), "round-1"));
         assert_eq!(
             (words[4], words[14].abs_diff(words[15])),
             (12288, if words[14] == 0 { 4096 } else { 8192 })
         );
-        drop(planner);
-        assert!(!whole.exists());
+        end(planner);
+        assert!(!folder.path().join("round-1").exists());
+    }
+
+    #[test]
+    fn a_planner_ends_whatever_is_called_end() {
+        for make in [make_pipe, |path: &Path| store(path, &[])] {
+            let folder = tempfile::tempdir().expect("writable");
+            let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+            make(&folder.path().join("end"));
+            end(planner);
+        }
+    }
+
+    #[test]
+    fn a_planner_ends_whose_folder_was_replaced() {
+        let folder = tempfile::tempdir().expect("writable");
+        let path = folder.path().join("first");
+        fs::create_dir(&path).expect("ours");
+        let planner = Planner::start(&path).expect("the kernel watches folders");
+        fs::rename(&path, folder.path().join("second")).expect("ours");
+        fs::create_dir(&path).expect("ours");
+        end(planner);
+        let planner = Planner::start(&path).expect("the kernel watches folders");
+        fs::remove_dir(&path).expect("ours");
+        end(planner);
+    }
+
+    #[test]
+    fn a_pipe_for_a_round_delays_nobody() {
+        let folder = tempfile::tempdir().expect("writable");
+        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        make_pipe(&folder.path().join("draft-1"));
+        fs::rename(folder.path().join("draft-1"), folder.path().join("round-1")).expect("ours");
+        planned(&post(folder.path(), "round-2"));
+        end(planner);
+    }
+
+    #[test]
+    fn files_of_the_user_stay_as_they_are() {
+        let folder = tempfile::tempdir().expect("writable");
+        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        let at = |name: &str| folder.path().join(name);
+        let mut wrong = round();
+        wrong[0] = 0;
+        store(&at("other"), &wrong);
+        store(&at("linked"), &round());
+        fs::hard_link(at("linked"), at("twice")).expect("ours");
+        symlink(at("linked"), at("link")).expect("ours");
+        symlink("/dev/zero", at("endless")).expect("ours");
+        File::create(at("sparse")).and_then(|file| file.set_len(100 << 30)).expect("ours");
+        let before = (fs::read(at("other")).expect("ours"), fs::read(at("linked")).expect("ours"));
+        for name in ["other", "twice", "link", "endless", "sparse"] {
+            fs::rename(at(name), at(&format!("round-{name}"))).expect("ours");
+        }
+        planned(&post(folder.path(), "round-last"));
+        end(planner);
+        assert_eq!(before.0, fs::read(at("round-other")).expect("left"));
+        assert_eq!(before.1, fs::read(at("linked")).expect("left"));
+    }
+
+    #[test]
+    fn rounds_whose_events_are_lost_get_their_plans() {
+        let folder = tempfile::tempdir().expect("writable");
+        let files = ["round-1", "round-2"].map(|name| post(folder.path(), name));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let of = open(folder.path(), flags, Mode::empty()).expect("there");
+        Post { folder: of, cancel: CancelToken::default() }.answer_all();
+        for file in &files {
+            planned(file);
+        }
     }
 
     #[test]
@@ -182,7 +351,7 @@ mod tests {
             plan(&words, &cancel)
         };
         assert!(with(0, MAGIC).is_some());
-        for (at, word) in [(0, 0), (3, 3), (3, u64::MAX), (7, 5), (8, 1 << 40), (9, 3), (6, u64::MAX)] {
+        for (at, word) in [(0, 0), (3, 3), (3, u64::MAX), (7, 5), (8, 1 << 40), (9, 0), (6, u64::MAX)] {
             assert!(with(at, word).is_none(), "word {at}: {word}");
         }
         assert!(plan(&[MAGIC], &cancel).is_none());
