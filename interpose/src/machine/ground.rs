@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pages::Pages;
 use crate::course::Segment;
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
@@ -17,6 +18,10 @@ pub trait Ground {
 
     /// Gives back the pages of a segment, but not its addresses. Nothing in it is live; its contents may be lost.
     fn rest(&mut self, segment: Segment);
+
+    /// Which of the first pages of a segment, up to `bytes` bytes, hold memory; `None` if unknown. Nothing in the segment
+    /// is live; its contents may be lost.
+    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages>;
 
     /// Starts planning a round; the one before has ended. Returns whether that was possible.
     fn submit(&mut self, round: Round) -> bool;

@@ -15,6 +15,7 @@ mod familiar;
 mod finding;
 mod ground;
 mod pace;
+mod pages;
 mod shelf;
 mod stretches;
 #[cfg(test)]
@@ -27,6 +28,8 @@ use planlab_dsa::Bytes;
 use familiar::Familiar;
 pub use ground::Ground;
 use pace::Pace;
+pub use pages::Pages;
+pub(crate) use pages::{LEAST_SPARSE, LargeBlock, PAGE};
 use shelf::Shelf;
 use stretches::Stretches;
 
@@ -143,6 +146,8 @@ pub struct Machine {
     /// Bytes that the real allocator served since the last planned round, and whether the segment's pages went back.
     astray_bytes: u64,
     is_resting: bool,
+    /// Whether the pages of the last round are to be looked at.
+    is_inspection_due: bool,
     /// The call number of the last mark, and whether a marked round may begin.
     marked: u64,
     is_marked: bool,
@@ -181,6 +186,7 @@ impl Machine {
             steady: 0,
             astray_bytes: 0,
             is_resting: false,
+            is_inspection_due: false,
             marked: 0,
             is_marked: false,
             stretches: Stretches::default(),
@@ -283,7 +289,7 @@ impl Machine {
     /// Gives back the plans' memory, unless a block lies in it, because no thread uses these plans for now.
     pub fn give_back(&mut self, ground: &mut impl Ground) {
         self.is_resting = true;
-        self.shelf.rest(ground);
+        self.shelf.give_back(ground);
     }
 
     /// Forgets the round being planned, because the process is a forked copy.
@@ -353,7 +359,7 @@ impl Machine {
         }
         if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
             self.is_resting = true;
-            self.shelf.rest(ground);
+            self.shelf.give_back(ground);
         }
     }
 
@@ -392,8 +398,10 @@ impl Machine {
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
+            course.rounds_on_pages += 1;
+            let (calls, rounds, height) = (course.calls(), course.rounds_on_pages, course.height());
+            self.schedule_inspection(rounds, height);
             // Dropped, so that the history of a steady sequence does not grow.
-            let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
             }
@@ -413,6 +421,9 @@ impl Machine {
 
     /// Begins a round with this request, if there is a plan for it and nothing is in use.
     fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.is_inspection_due && self.shelf.live() == 0 {
+            self.inspect_pages(ground);
+        }
         let Some(chosen) = self.candidate(token) else {
             let is_astray = self.astray > 0;
             self.astray = self.astray.saturating_sub(1);
@@ -461,8 +472,9 @@ impl Machine {
     /// leaves them to the real allocator. Otherwise they may still be freed; if they are not, the plans move on.
     fn be_late(&mut self, ground: &mut impl Ground) {
         self.late += 1;
-        if self.shelf.holder().is_some_and(|course| course.is_over()) {
-            self.exclude(ground);
+        if let Some(course) = self.shelf.holder().filter(|course| course.is_over()) {
+            let in_use = course.in_use();
+            self.exclude(&in_use, ground);
         } else if self.late >= MOST_LATE {
             self.late = 0;
             self.shelf.leave(ground);

@@ -149,9 +149,18 @@ impl Shelf {
     }
 
     /// Gives the segment's pages back, if nothing is live in it.
-    pub(crate) fn rest(&self, ground: &mut impl Ground) {
+    pub(crate) fn give_back(&mut self, ground: &mut impl Ground) {
         if let Some(segment) = self.segment.filter(|_| self.live() == 0) {
             ground.rest(segment);
+            self.courses.iter_mut().for_each(Course::begin_on_fresh_pages);
+        }
+    }
+
+    /// Forgets a plan, unless blocks of it are in use.
+    pub(crate) fn drop_plan(&mut self, plan: &Arc<Solved>) {
+        let at = self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), plan));
+        if let Some(at) = at.filter(|&at| Some(at) != self.holder || self.live() == 0) {
+            self.remove(at);
         }
     }
 

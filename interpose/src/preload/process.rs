@@ -9,18 +9,24 @@ use super::segments::{self, Entry};
 use super::settings::Settings;
 use super::{real, report, thread};
 use crate::course::Segment;
-use crate::machine::Ground;
+use crate::machine::{Ground, Pages};
 use crate::planning::{Job, Planning};
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 use crate::tally::PlanTally;
+
+/// A segment of the thread's plans, and which of its units have huge pages.
+struct Held {
+    entry: &'static Entry,
+    huge: Vec<bool>,
+}
 
 pub(super) struct Process {
     /// The number of the thread's state.
     owner: usize,
     settings: &'static Settings,
     job: Option<Arc<Job>>,
-    segments: Vec<&'static Entry>,
+    segments: Vec<Held>,
     /// The next block that another thread freed and that was not yet returned by `drain`; 0: none.
     freed: u64,
     /// Present if checks are wanted.
@@ -44,17 +50,30 @@ impl Ground for Process {
     fn acquire(&mut self, bytes: u64) -> Option<Segment> {
         let least = self.settings.machine.least_size;
         let entry = keeping_errno(|| segments::acquire(self.owner, bytes, least))?;
-        self.segments.push(entry);
+        self.segments.push(Held { entry, huge: Vec::new() });
         Some(entry.segment())
     }
 
     fn release(&mut self, segment: Segment) {
-        self.segments.retain(|entry| entry.segment() != segment);
+        self.segments.retain(|held| held.entry.segment() != segment);
         keeping_errno(|| segments::release(segment));
     }
 
     fn rest(&mut self, segment: Segment) {
         keeping_errno(|| segments::rest(segment));
+    }
+
+    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+        // Checks have written to all of them.
+        if self.settings.checks {
+            return None;
+        }
+        let pages = keeping_errno(|| segments::resident_pages(segment.base, bytes.min(segment.len)))?;
+        let held = self.segments.iter_mut().find(|held| held.entry.segment() == segment)?;
+        if self.settings.huge_pages {
+            keeping_errno(|| segments::use_huge_pages(segment, &pages, &mut held.huge));
+        }
+        Some(Pages::new(pages))
     }
 
     fn submit(&mut self, round: Round) -> bool {
@@ -71,7 +90,8 @@ impl Ground for Process {
 
     fn drain(&mut self) -> Option<u64> {
         if self.freed == 0 {
-            self.freed = self.segments.iter().map(|entry| entry.take_freed()).find(|&freed| freed != 0)?;
+            self.freed =
+                self.segments.iter().map(|held| held.entry.take_freed()).find(|&freed| freed != 0)?;
         }
         let address = self.freed;
         self.freed = segments::before(address);
@@ -102,7 +122,7 @@ impl Ground for Process {
 }
 
 /// Runs work that the program did not ask for, and hides its effect on `errno`.
-fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the result points to a variable of the calling thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.

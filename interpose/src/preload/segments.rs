@@ -8,15 +8,22 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::heap;
+use super::process::keeping_errno;
 use super::settings::settings;
 use crate::course::Segment;
+use crate::machine::PAGE;
 
 /// The most segments of a process: their numbers from 1 on, and one more value, fit a byte.
 const MOST: usize = 254;
 /// Segments are multiples of a huge page, in bytes.
 const UNIT: u64 = 2 << 20;
-/// Smaller segments get no huge pages, because the last page may hold only a few bytes.
+/// Smaller segments get no huge pages.
 const LEAST_HUGE: u64 = 8 * UNIT;
+/// Zeroed blocks with fewer whole pages are written, in bytes.
+const LEAST_DISCARDED: u64 = 256 << 10;
+/// If more memory than this would have to be written with zeros, the kernel provides new pages instead: glibc maps larger
+/// blocks each time, too.
+const MOST_WRITTEN: u64 = 32 << 20;
 
 /// A segment, the thread that plans in it, and the blocks that other threads have freed there.
 pub(super) struct Entry {
@@ -225,19 +232,85 @@ fn map_aligned(len: u64) -> Option<u64> {
     };
     unmap(first, begin);
     unmap(begin + len, first + whole);
-    if len >= LEAST_HUGE && settings().is_some_and(|settings| settings.huge_pages) {
-        let memory = ptr::with_exposed_provenance_mut(word(begin));
-        // SAFETY: the mapping is ours.
-        unsafe { libc::madvise(memory, word(len), libc::MADV_HUGEPAGE) };
-    }
     Some(begin)
+}
+
+/// Advises the kernel on whole pages of segments; whether it took the advice.
+///
+/// # Safety
+///
+/// If the advice loses the contents, nobody needs them.
+unsafe fn advise(address: u64, bytes: u64, advice: i32) -> bool {
+    let memory = ptr::with_exposed_provenance_mut(word(address));
+    // SAFETY: as the caller promises.
+    unsafe { libc::madvise(memory, word(bytes), advice) == 0 }
+}
+
+/// An entry for each page from an address on, which is odd if the page holds memory. Pages that were swapped out count
+/// as if they held none.
+pub(super) fn resident_pages(address: u64, bytes: u64) -> Option<Vec<u8>> {
+    let mut pages = vec![0; word(bytes.div_ceil(PAGE))];
+    let memory = ptr::with_exposed_provenance_mut(word(address));
+    // SAFETY: it writes an entry for each page of the range.
+    unsafe { libc::mincore(memory, word(bytes), pages.as_mut_ptr()) == 0 }.then_some(pages)
+}
+
+/// Takes huge pages for those units of a segment that a round wrote to as a whole, and notes which have them. Their
+/// pages are given back; nothing may be live in the segment.
+pub(super) fn use_huge_pages(segment: Segment, pages: &[u8], huge: &mut Vec<bool>) {
+    if segment.len < LEAST_HUGE {
+        return;
+    }
+    let units = pages.chunks_exact(word(UNIT / PAGE));
+    huge.resize(units.len().max(huge.len()), false);
+    for (unit, (pages, is_huge)) in (0..).zip(units.zip(huge)) {
+        let held = pages.iter().filter(|&page| page & 1 == 1).count();
+        if *is_huge || held < pages.len() - pages.len() / 8 {
+            continue;
+        }
+        let at = segment.base + unit * UNIT;
+        // SAFETY: nothing is live in the segment.
+        *is_huge = unsafe { advise(at, UNIT, libc::MADV_HUGEPAGE) && advise(at, UNIT, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Writes zeros to a planned block of this many bytes, or lets the kernel provide new pages as the program writes to
+/// them: if it wrote to few the last time, or if there are many.
+pub(super) fn clear(address: u64, bytes: u64) {
+    let (begin, end) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
+    if end < begin + LEAST_DISCARDED || !is_discarded(begin, end - begin) {
+        // SAFETY: the caller's plan has this many bytes there, and nobody else uses them.
+        return unsafe { zero(address, bytes) };
+    }
+    // SAFETY: as above; these are the parts of the block outside of the whole pages.
+    unsafe {
+        zero(address, begin - address);
+        zero(end, address + bytes - end);
+    }
+}
+
+/// Discards the contents of whole pages if that is cheaper than writing zeros; whether it did.
+fn is_discarded(begin: u64, bytes: u64) -> bool {
+    keeping_errno(|| {
+        let Some(pages) = resident_pages(begin, bytes) else { return false };
+        let held = PAGE * pages.iter().filter(|&page| page & 1 == 1).count() as u64;
+        // SAFETY: the block is new, and needs no contents.
+        (held < bytes / 2 || held > MOST_WRITTEN) && unsafe { advise(begin, bytes, libc::MADV_DONTNEED) }
+    })
+}
+
+/// # Safety
+///
+/// The bytes belong to the caller.
+unsafe fn zero(address: u64, bytes: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(word(address)), 0, word(bytes)) };
 }
 
 /// Gives the pages of a segment back. Nothing may be live in it.
 pub(super) fn rest(segment: Segment) {
-    let memory = ptr::with_exposed_provenance_mut(word(segment.base));
     // SAFETY: nothing is live in the segment.
-    unsafe { libc::madvise(memory, word(segment.len), libc::MADV_DONTNEED) };
+    unsafe { advise(segment.base, segment.len, libc::MADV_DONTNEED) };
     if settings().is_some_and(|settings| settings.checks) {
         super::check::fill_free(segment);
     }
@@ -247,6 +320,10 @@ pub(super) fn rest(segment: Segment) {
 pub(super) fn release(segment: Segment) {
     let Some(entry) = find(segment.base) else { return };
     rest(segment);
+    if segment.len >= LEAST_HUGE {
+        // SAFETY: this advice keeps all contents.
+        unsafe { advise(segment.base, segment.len, libc::MADV_NOHUGEPAGE) };
+    }
     entry.owner.store(0, Ordering::Relaxed);
     entry.is_used.store(false, Ordering::Release);
 }

@@ -1,6 +1,7 @@
 //! Runs programs under the library and without: the output is the same, and the statistics show what was served.
 
 mod common;
+mod memory;
 mod plugged;
 mod programs;
 mod random;
