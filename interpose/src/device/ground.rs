@@ -8,7 +8,7 @@ use planlab_solvers::online::PytorchCaching;
 use rustc_hash::FxHashMap;
 
 use crate::course::Segment;
-use crate::machine::{Ground, Pages};
+use crate::machine::Ground;
 use crate::planning::{Job, Planning};
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
@@ -136,10 +136,6 @@ impl Ground for DeviceGround {
 
     /// Keeps the memory until another request needs it: on a device no pages come back by themselves.
     fn rest(&mut self, _: Segment) {}
-
-    fn pages(&mut self, _: Segment, _: u64) -> Option<Pages> {
-        None
-    }
 
     fn submit(&mut self, round: Round) -> bool {
         self.job = Job::start(round, self.planning);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ground::Ground;
+use super::pace::IN_VAIN;
 use super::{Found, MOST_EXCLUSIONS, MOST_REFUSED, Machine, Pending};
 use crate::period::News;
 use crate::round::Round;
@@ -149,6 +150,7 @@ impl Machine {
             self.pending = Some(pending);
         } else {
             self.refuse(pending.round);
+            self.fall_asleep(IN_VAIN);
         }
     }
 

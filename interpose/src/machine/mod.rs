@@ -146,6 +146,8 @@ pub struct Machine {
     /// Bytes that the real allocator served since the last planned round, and whether the segment's pages went back.
     astray_bytes: u64,
     is_resting: bool,
+    /// Whether the segment's pages are claimed.
+    is_claimed: bool,
     /// Whether the pages of the last round are to be looked at.
     is_inspection_due: bool,
     /// The call number of the last mark, and whether a marked round may begin.
@@ -186,6 +188,7 @@ impl Machine {
             steady: 0,
             astray_bytes: 0,
             is_resting: false,
+            is_claimed: false,
             is_inspection_due: false,
             marked: 0,
             is_marked: false,
@@ -272,6 +275,7 @@ impl Machine {
         };
         self.history.freed_number(number);
         self.look(ground);
+        self.unclaim_pages(ground);
         true
     }
 
@@ -281,7 +285,7 @@ impl Machine {
             self.depart();
         }
         self.history.clear();
-        self.watch.restart();
+        self.watch = Watch::new(self.config.proof);
         self.stretches.drop_begun();
         (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
     }
@@ -308,6 +312,7 @@ impl Machine {
         if !self.follows {
             return self.begin(token, size, number, ground);
         }
+        self.claim_pages(ground);
         let course = self.shelf.holder()?;
         let step = match course.step(token, size, number) {
             Step::InUse => self.step_after_draining(token, size, number, ground),
@@ -341,8 +346,31 @@ impl Machine {
         self.miss(|tally| &tally.other_size)
     }
 
+    /// Claims the segment's pages, before a block is handed out there.
+    #[inline]
+    fn claim_pages(&mut self, ground: &mut impl Ground) {
+        if !std::mem::replace(&mut self.is_claimed, true)
+            && self.shelf.segment().is_some_and(|segment| ground.claim(segment))
+        {
+            self.shelf.begin_on_fresh_pages();
+        }
+    }
+
+    /// Lets the segment's pages go if nothing is in use. The program may wait from here on for as long as it likes.
+    #[inline]
+    fn unclaim_pages(&mut self, ground: &mut impl Ground) {
+        if self.is_claimed
+            && self.shelf.live() == 0
+            && let Some(segment) = self.shelf.segment()
+        {
+            self.is_claimed = false;
+            ground.unclaim(segment);
+        }
+    }
+
     /// Records that the real allocator serves a request.
     fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
+        self.unclaim_pages(ground);
         if !self.follows {
             self.stray(size, ground);
             self.tire();
@@ -446,6 +474,7 @@ impl Machine {
         }
         (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
+        self.claim_pages(ground);
         match self.shelf.begin(chosen).step(token, size, number) {
             Step::Here(address) => Some(address),
             _ => self.miss(|tally| &tally.outliving),

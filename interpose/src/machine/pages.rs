@@ -61,7 +61,13 @@ impl Machine {
     #[cold]
     pub(super) fn inspect_pages(&mut self, ground: &mut impl Ground) {
         self.is_inspection_due = false;
-        let Some(course) = self.shelf.holder() else { return };
+        self.claim_pages(ground);
+        self.exclude_spreading(ground);
+        self.unclaim_pages(ground);
+    }
+
+    fn exclude_spreading(&mut self, ground: &mut impl Ground) {
+        let Some(course) = self.shelf.holder().filter(|course| course.rounds_on_pages > 0) else { return };
         let pages = ground.pages(course.segment(), course.height());
         let spreading = pages.map(|pages| course.spreading_requests(&pages)).unwrap_or_default();
         if !spreading.is_empty() {

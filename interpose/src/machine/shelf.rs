@@ -49,6 +49,10 @@ impl Shelf {
         self.holder.map(|holder| &mut self.courses[holder])
     }
 
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        self.segment
+    }
+
     /// The number of blocks in use in the segment.
     pub(crate) fn live(&self) -> u64 {
         self.holder.map_or(0, |holder| self.courses[holder].live())
@@ -152,8 +156,13 @@ impl Shelf {
     pub(crate) fn give_back(&mut self, ground: &mut impl Ground) {
         if let Some(segment) = self.segment.filter(|_| self.live() == 0) {
             ground.rest(segment);
-            self.courses.iter_mut().for_each(Course::begin_on_fresh_pages);
+            self.begin_on_fresh_pages();
         }
+    }
+
+    /// The segment's pages were given back.
+    pub(crate) fn begin_on_fresh_pages(&mut self) {
+        self.courses.iter_mut().for_each(Course::begin_on_fresh_pages);
     }
 
     /// Forgets a plan, unless blocks of it are in use.

@@ -24,6 +24,9 @@ struct Sim {
     adopted: Vec<Arc<PlanTally>>,
     settled: u64,
     rested: u64,
+    /// Whether the pages are claimed, and whether they were given back since.
+    is_claimed: bool,
+    is_given_back: bool,
     /// One in this many pages holds memory; 0: nobody knows.
     sparsity: usize,
     is_full: bool,
@@ -48,6 +51,17 @@ impl Ground for Sim {
     fn rest(&mut self, segment: Segment) {
         assert!(self.segments.contains(&segment));
         self.rested += 1;
+    }
+
+    fn claim(&mut self, segment: Segment) -> bool {
+        assert!(self.segments.contains(&segment));
+        self.is_claimed = true;
+        std::mem::take(&mut self.is_given_back)
+    }
+
+    fn unclaim(&mut self, segment: Segment) {
+        assert!(self.segments.contains(&segment) && self.is_claimed);
+        self.is_claimed = false;
     }
 
     fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
@@ -123,6 +137,7 @@ impl Rig {
                 let is_inside =
                     |segment: &Segment| segment.contains(address) && segment.contains(address + size - 1);
                 assert!(sim.segments.iter().any(is_inside), "outside of all segments");
+                assert!(sim.is_claimed, "the pages may be given back");
                 (address, Some(thread))
             }
             answer => {
@@ -574,6 +589,32 @@ fn memory_goes_back_on_either_side() {
     // After a long time back on the plan, the memory of other rounds goes back.
     (0..40).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (2, 1));
+}
+
+#[test]
+fn pages_may_be_given_back_between_two_rounds() {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    for _ in 0..3 {
+        assert!(!rig.threads[0].1.is_claimed, "nothing is in use");
+        rig.threads[0].1.is_given_back = true;
+        assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+        assert!(!rig.threads[0].1.is_given_back);
+    }
+    // A request that the plan does not serve claims nothing.
+    let other = rig.alloc(0, 1 << 20, 64);
+    assert!(!rig.threads[0].1.is_claimed);
+    rig.free(0, other);
+    net(&mut rig, 0, 20, 1);
+    // A round that departs ends with its last block.
+    let first = rig.alloc(0, 4096, 64);
+    (0..8).for_each(|number| {
+        let other = rig.alloc(0, (1 << 20) + number, 64);
+        rig.free(0, other);
+    });
+    assert!(first.planned_by == Some(0) && rig.threads[0].1.is_claimed);
+    rig.free(0, first);
+    assert!(!rig.threads[0].1.is_claimed);
 }
 
 #[test]

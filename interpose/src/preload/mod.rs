@@ -13,6 +13,7 @@ mod check;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod heap;
+mod idle;
 mod process;
 mod real;
 mod record;

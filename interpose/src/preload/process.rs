@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::check::Checker;
 use super::segments::{self, Entry};
 use super::settings::Settings;
-use super::{real, report, thread};
+use super::{idle, real, report, thread};
 use crate::course::Segment;
 use crate::machine::{Ground, Pages};
 use crate::planning::{Job, Planning};
@@ -27,6 +27,8 @@ pub(super) struct Process {
     settings: &'static Settings,
     job: Option<Arc<Job>>,
     segments: Vec<Held>,
+    /// Whether a segment is reserved for a small plan that is being made.
+    is_reserved: bool,
     /// The next block that another thread freed and that was not yet returned by `drain`; 0: none.
     freed: u64,
     /// Present if checks are wanted.
@@ -36,13 +38,24 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(owner: usize, settings: &'static Settings) -> Self {
         let checker = settings.checks.then(Checker::default);
-        Self { owner, settings, job: None, segments: Vec::new(), freed: 0, checker }
+        Self { owner, settings, job: None, segments: Vec::new(), is_reserved: false, freed: 0, checker }
+    }
+
+    fn held(&mut self, segment: Segment) -> Option<&mut Held> {
+        self.segments.iter_mut().find(|held| held.entry.segment() == segment)
     }
 
     /// Forgets the planning job: the process is a forked copy without the planning thread.
     pub(super) fn forget_job(&mut self) {
         // The job's lock may have been held.
         std::mem::forget(self.job.take());
+        self.is_reserved = false;
+    }
+
+    fn unreserve(&mut self) {
+        if std::mem::take(&mut self.is_reserved) {
+            segments::unreserve_small();
+        }
     }
 }
 
@@ -51,6 +64,7 @@ impl Ground for Process {
         let least = self.settings.machine.least_size;
         let entry = keeping_errno(|| segments::acquire(self.owner, bytes, least))?;
         self.segments.push(Held { entry, huge: Vec::new() });
+        self.unreserve();
         Some(entry.segment())
     }
 
@@ -63,21 +77,43 @@ impl Ground for Process {
         keeping_errno(|| segments::rest(segment));
     }
 
+    #[inline]
+    fn claim(&mut self, segment: Segment) -> bool {
+        self.held(segment).is_some_and(|held| held.entry.claim())
+    }
+
+    #[inline]
+    fn unclaim(&mut self, segment: Segment) {
+        if let Some(held) = self.held(segment) {
+            held.entry.unclaim();
+            idle::watch(segment.len);
+        }
+    }
+
     fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
         // Checks have written to all of them.
         if self.settings.checks {
             return None;
         }
         let pages = keeping_errno(|| segments::resident_pages(segment.base, bytes.min(segment.len)))?;
-        let held = self.segments.iter_mut().find(|held| held.entry.segment() == segment)?;
-        if self.settings.huge_pages {
+        let is_huge = self.settings.huge_pages;
+        let held = self.held(segment)?;
+        if is_huge {
             keeping_errno(|| segments::use_huge_pages(segment, &pages, &mut held.huge));
         }
         Some(Pages::new(pages))
     }
 
     fn submit(&mut self, round: Round) -> bool {
+        let is_small = self.segments.is_empty() && round.load() < u128::from(segments::SMALL);
+        if is_small && !segments::reserve_small() {
+            return false;
+        }
+        self.is_reserved = is_small;
         self.job = keeping_errno(|| Job::start(round, planning(self.settings)));
+        if self.job.is_none() {
+            self.unreserve();
+        }
         self.job.is_some()
     }
 
@@ -85,6 +121,9 @@ impl Ground for Process {
     fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
         let result = self.job.as_ref()?.collect()?;
         self.job = None;
+        if result.is_err() {
+            self.unreserve();
+        }
         Some(result)
     }
 

@@ -14,15 +14,19 @@ use crate::course::Segment;
 use crate::machine::PAGE;
 
 /// The most segments of a process: their numbers from 1 on, and one more value, fit a byte.
-const MOST: usize = 254;
+pub(super) const MOST: usize = 254;
 /// Segments are multiples of a huge page, in bytes.
 const UNIT: u64 = 2 << 20;
 /// Smaller segments get no huge pages.
 const LEAST_HUGE: u64 = 8 * UNIT;
+/// A round with a smaller load gets no plan if this many segments are used: many threads with small plans would hold more memory
+/// than the real allocator, which they share.
+pub(super) const SMALL: u64 = 1 << 20;
+const MOST_FOR_SMALL: usize = 32;
 /// Zeroed blocks with fewer whole pages are written, in bytes.
 const LEAST_DISCARDED: u64 = 256 << 10;
 /// If more memory than this would have to be written with zeros, the kernel provides new pages instead: glibc maps larger
-/// blocks each time, too.
+/// blocks each time, too. Bytes.
 const MOST_WRITTEN: u64 = 32 << 20;
 
 /// A segment, the thread that plans in it, and the blocks that other threads have freed there.
@@ -35,9 +39,21 @@ pub(super) struct Entry {
     /// The number of the state of the thread that uses it; 0: no thread.
     owner: AtomicUsize,
     is_used: AtomicBool,
+    /// Whether it is claimed, and otherwise whether its pages hold memory.
+    state: AtomicU8,
+    claims: AtomicU32,
     /// The address of the last block that another thread freed; its first bytes hold the address of the one before.
     freed: AtomicU64,
 }
+
+/// The states of a segment: its thread uses it, or may use it.
+const CLAIMED: u8 = 0;
+/// Nothing is live in it.
+const IDLE: u8 = 1;
+/// Its pages are being given back.
+const LEAVING: u8 = 2;
+/// Its pages were given back since then.
+const GIVEN_BACK: u8 = 3;
 
 impl Entry {
     const fn new() -> Self {
@@ -48,6 +64,8 @@ impl Entry {
             shift: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
             is_used: AtomicBool::new(false),
+            state: AtomicU8::new(CLAIMED),
+            claims: AtomicU32::new(0),
             freed: AtomicU64::new(0),
         }
     }
@@ -58,6 +76,52 @@ impl Entry {
 
     pub(super) fn owner(&self) -> usize {
         self.owner.load(Ordering::Relaxed)
+    }
+
+    /// Called before its thread uses it: its pages stay from now on. Returns whether they were given back.
+    #[inline]
+    pub(super) fn claim(&self) -> bool {
+        self.claims.store(self.claims().wrapping_add(1), Ordering::Relaxed);
+        loop {
+            let before = self.state.load(Ordering::Relaxed);
+            if before == LEAVING {
+                std::thread::yield_now();
+            } else if self.change(before, CLAIMED) {
+                return before == GIVEN_BACK;
+            }
+        }
+    }
+
+    /// Called when nothing is live in it any more.
+    #[inline]
+    pub(super) fn unclaim(&self) {
+        self.state.store(IDLE, Ordering::Release);
+    }
+
+    /// How often it was claimed.
+    pub(super) fn claims(&self) -> u32 {
+        self.claims.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == IDLE
+    }
+
+    /// Whether it may hold pages now, or could give some back later.
+    pub(super) fn holds_pages(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed) && self.state.load(Ordering::Relaxed) != GIVEN_BACK
+    }
+
+    /// Gives its pages back, unless it is claimed. Any task that shares the memory may call this.
+    pub(super) fn give_back_idle(&self, discard: impl Fn(Segment)) {
+        if self.change(IDLE, LEAVING) {
+            discard(self.segment());
+            self.state.store(GIVEN_BACK, Ordering::Release);
+        }
+    }
+
+    fn change(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     fn size(&self, address: u64) -> &AtomicU64 {
@@ -150,6 +214,11 @@ pub(super) fn find(address: u64) -> Option<&'static Entry> {
     those.iter().find(|entry| entry.segment().contains(address))
 }
 
+/// The segments so far.
+pub(super) fn all() -> &'static [Entry] {
+    TABLE.get(..COUNT.load(Ordering::Acquire)).unwrap_or(&TABLE)
+}
+
 /// Enters a written segment in the index.
 fn note(segment: Segment, number: usize) {
     let number = u8::try_from(number + 1).unwrap_or(SEVERAL);
@@ -160,11 +229,27 @@ fn note(segment: Segment, number: usize) {
     }
 }
 
+/// Segments that small plans in the making will need.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// Reserves a segment for a small plan; `false` if there are enough.
+pub(super) fn reserve_small() -> bool {
+    let used = all().iter().filter(|entry| entry.is_used.load(Ordering::Relaxed)).count();
+    let is_reserved = RESERVED.fetch_add(1, Ordering::Relaxed) + used < MOST_FOR_SMALL;
+    if !is_reserved {
+        unreserve_small();
+    }
+    is_reserved
+}
+
+pub(super) fn unreserve_small() {
+    RESERVED.fetch_sub(1, Ordering::Relaxed);
+}
+
 /// A segment of at least `bytes` bytes for a thread: an unused one, or a new one.
 pub(super) fn acquire(owner: usize, bytes: u64, least_size: u64) -> Option<&'static Entry> {
-    let count = COUNT.load(Ordering::Acquire).min(MOST);
     let take = |entry: &&Entry| entry.segment().len >= bytes && !entry.is_used.swap(true, Ordering::Acquire);
-    let entry = match TABLE[..count].iter().find(take) {
+    let entry = match all().iter().find(take) {
         Some(entry) => entry,
         None => make(bytes, least_size)?,
     };
@@ -213,6 +298,11 @@ static IS_MAKING: AtomicBool = AtomicBool::new(false);
 /// In the child of a fork: a thread that was making a segment does not exist here.
 pub(super) fn after_fork() {
     IS_MAKING.store(false, Ordering::Relaxed);
+    RESERVED.store(0, Ordering::Relaxed);
+    // The process that gave these pages back does not exist here.
+    all().iter().for_each(|entry| {
+        entry.change(LEAVING, GIVEN_BACK);
+    });
 }
 
 /// Maps addresses for `len` bytes, a multiple of the size of a huge page, aligned to that size.
@@ -319,6 +409,8 @@ pub(super) fn rest(segment: Segment) {
 /// Releases a segment, in which nothing may be live, when its thread no longer needs it.
 pub(super) fn release(segment: Segment) {
     let Some(entry) = find(segment.base) else { return };
+    // Nobody gives its pages back while the next thread uses it.
+    entry.claim();
     rest(segment);
     if segment.len >= LEAST_HUGE {
         // SAFETY: this advice keeps all contents.

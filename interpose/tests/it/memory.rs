@@ -23,7 +23,7 @@ fn ran(words: &[&str], is_under: bool) -> Ran {
     let mut command = Command::new(program());
     command.args(words).stdin(Stdio::null());
     if is_under {
-        command.env("LD_PRELOAD", library());
+        command.env("LD_PRELOAD", library()).env("PLANLAB_IDLE_MS", "300");
     }
     let output = command.output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -38,11 +38,15 @@ fn ran(words: &[&str], is_under: bool) -> Ran {
 fn assert_frugal(words: &[&str], plans: u64) {
     /// A library built for tests takes 5 MiB.
     const LIBRARY: u64 = 6 << 10;
-    let (plain, under) = (ran(words, false), ran(words, true));
-    assert_eq!(under.stdout, plain.stdout, "{words:?}");
-    for (under, plain) in [(under.peak, plain.peak), (under.end, plain.end)] {
-        assert!(under <= plain * 6 / 5 + plans + LIBRARY, "{words:?}: {under} KiB, {plain} without");
-    }
+    let is_frugal = |_| {
+        let (plain, under) = (ran(words, false), ran(words, true));
+        assert_eq!(under.stdout, plain.stdout, "{words:?}");
+        let pairs = [(under.peak, plain.peak), (under.end, plain.end)];
+        eprintln!("{words:?}: {pairs:?} KiB under the library and without it");
+        pairs.into_iter().all(|(under, plain)| under <= plain * 6 / 5 + plans + LIBRARY)
+    };
+    // How much glibc keeps for threads differs from run to run.
+    assert!((0..3).any(is_frugal), "{words:?}");
 }
 
 #[test]
@@ -50,4 +54,26 @@ fn sparse_blocks_take_what_is_written_to() {
     for words in [["sparse_calloc", "1024"], ["sparse_malloc", "1024"], ["moving_malloc", "1024"]] {
         assert_frugal(&words, 0);
     }
+}
+
+#[test]
+fn zeroed_blocks_are_zero_however_much_of_them_is_used() {
+    for (size, plans) in [("1", 1), ("16", 16), ("48", 48)] {
+        assert_frugal(&["zeroed", size], plans << 10);
+    }
+}
+
+#[test]
+fn program_that_waits_gives_its_plans_back() {
+    let words = ["idle", "16", "2", "2"];
+    let (plain, under) = (ran(&words, false), ran(&words, true));
+    assert_eq!(under.stdout, plain.stdout);
+    assert!(under.end < plain.end + (8 << 10), "{} KiB, {} without", under.end, plain.end);
+}
+
+#[test]
+fn many_threads_share_what_the_library_keeps() {
+    // Up to 32 small plans, of 200 KiB each; what a thread has learnt takes 16 KiB.
+    assert_frugal(&["iterate", "300"], 32 * 200 + 300 * 16);
+    assert_frugal(&["random", "64"], 64 * 16);
 }

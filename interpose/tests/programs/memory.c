@@ -1,11 +1,14 @@
 /* Programs whose memory is easily wasted. They print the same under libplanlab.so as without it, and on stderr the most
  * memory that they had and what they have in the end, in KiB: "memory: PEAK FINAL". */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, MIB = 1 << 20 };
@@ -78,7 +81,17 @@ static void zeroed(size_t size) {
     }
 }
 
-/* Rounds that stop; then the program waits for the given number of seconds, and makes no request. */
+static int count_entries(const char *folder) {
+    DIR *entries = opendir(folder);
+    int count = 0;
+    while (entries && readdir(entries))
+        count++;
+    closedir(entries);
+    return count;
+}
+
+/* Rounds that stop; then the program waits for the given number of seconds, and makes no request. It looks for what it
+ * has not made itself: threads, children and files. */
 static void idle(size_t base, unsigned seconds) {
     uint64_t sum = 0;
     for (int round = 0; round < 30; round++) {
@@ -87,6 +100,8 @@ static void idle(size_t base, unsigned seconds) {
         usleep(round < 10 ? 20000 : 0);
     }
     printf("%llx\n", (unsigned long long)sum);
+    int child = wait(NULL);
+    printf("%d %d %d %d\n", child, errno == ECHILD, count_entries("/proc/self/task"), count_entries("/proc/self/fd"));
     fflush(stdout);
     sleep(seconds);
 }
@@ -175,8 +190,9 @@ int main(int count, char **words) {
         sparse(0, size * MIB, 1);
     else if (!strcmp(word, "zeroed"))
         zeroed(size * MIB);
-    else if (!strcmp(word, "idle") && count > 3)
-        idle(size * MIB, (unsigned)atoi(words[3]));
+    else if (!strcmp(word, "idle") && count > 4)
+        for (int time = 0; time < atoi(words[4]); time++)
+            idle(size * MIB, (unsigned)atoi(words[3]));
     else if (!strcmp(word, "iterate"))
         crowd(iterates, (int)size);
     else if (!strcmp(word, "random"))
