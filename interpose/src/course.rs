@@ -165,7 +165,7 @@ impl Course {
         blocks.filter_map(|block| block.is_spreading(pages).then_some(block.request)).collect()
     }
 
-    /// The pages of the segment were given back.
+    /// Records that the pages of the segment were given back.
     pub(crate) fn begin_on_fresh_pages(&mut self) {
         self.rounds_on_pages = 0;
         self.large.iter_mut().for_each(|block| block.held_first = None);

@@ -160,7 +160,7 @@ impl Shelf {
         }
     }
 
-    /// The segment's pages were given back.
+    /// Records that the segment's pages were given back.
     pub(crate) fn begin_on_fresh_pages(&mut self) {
         self.courses.iter_mut().for_each(Course::begin_on_fresh_pages);
     }

@@ -202,7 +202,7 @@ fn confine(program: usize) -> Option<usize> {
         let closes = system_call(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0]) == 0;
         let root = c"/".as_ptr().expose_provenance();
         let leaves = system_call(libc::SYS_chdir, [root, 0, 0, 0, 0]) == 0;
-        (own.cast_unsigned(), parent.cast_unsigned(), ends && closes && leaves)
+        (usize::try_from(own).ok()?, usize::try_from(parent).ok()?, ends && closes && leaves)
     };
     let is_confined = is_apart
         && parent == program
@@ -212,6 +212,7 @@ fn confine(program: usize) -> Option<usize> {
     is_confined.then_some(own)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "codes have 16 bits")]
 const fn statement(code: u32, value: u32, unless: [u8; 2]) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: unless[0], jf: unless[1], k: value }
 }
@@ -224,6 +225,7 @@ const ALLOW: libc::sock_filter = statement(RETURN, libc::SECCOMP_RET_ALLOW, [0, 
 const REFUSE: libc::sock_filter = statement(RETURN, libc::SECCOMP_RET_ERRNO | 1, [0, 0]);
 
 /// Continues with the next statement if this is the system call, otherwise with the one after.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of calls are small")]
 const fn is_call(number: c_long) -> libc::sock_filter {
     statement(EQUALS, number as u32, [0, 1])
 }
@@ -254,8 +256,8 @@ const PROCESSOR: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0x
 ///
 /// As that system call.
 #[cfg(target_arch = "x86_64")]
-unsafe fn system_call(number: c_long, [first, second, third, fourth, fifth]: [usize; 5]) -> isize {
-    let mut result = number as isize;
+unsafe fn system_call(number: c_long, [first, second, third, fourth, fifth]: [usize; 5]) -> c_long {
+    let mut result = number;
     // SAFETY: as the caller promises; the kernel changes these registers alone.
     unsafe {
         std::arch::asm!("syscall", inlateout("rax") result, in("rdi") first, in("rsi") second, in("rdx") third,
@@ -270,18 +272,18 @@ unsafe fn system_call(number: c_long, [first, second, third, fourth, fifth]: [us
 ///
 /// As that system call.
 #[cfg(target_arch = "aarch64")]
-unsafe fn system_call(number: c_long, [first, second, third, fourth, fifth]: [usize; 5]) -> isize {
-    let mut result = first;
+unsafe fn system_call(number: c_long, [first, second, third, fourth, fifth]: [usize; 5]) -> c_long {
+    let result;
     // SAFETY: as the caller promises.
     unsafe {
-        std::arch::asm!("svc 0", in("x8") number, inlateout("x0") result, in("x1") second, in("x2") third,
+        std::arch::asm!("svc 0", in("x8") number, inlateout("x0") first => result, in("x1") second, in("x2") third,
             in("x3") fourth, in("x4") fifth, options(nostack));
     }
-    result.cast_signed()
+    result
 }
 
 /// Fails: there is no watching process on other processors.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn system_call(_: c_long, _: [usize; 5]) -> isize {
+unsafe fn system_call(_: c_long, _: [usize; 5]) -> c_long {
     -1
 }

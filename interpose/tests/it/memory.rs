@@ -38,15 +38,15 @@ fn ran(words: &[&str], is_under: bool) -> Ran {
 fn assert_frugal(words: &[&str], plans: u64) {
     /// A library built for tests takes 5 MiB.
     const LIBRARY: u64 = 6 << 10;
-    let is_frugal = |_| {
+    let measure = |_| {
         let (plain, under) = (ran(words, false), ran(words, true));
         assert_eq!(under.stdout, plain.stdout, "{words:?}");
-        let pairs = [(under.peak, plain.peak), (under.end, plain.end)];
-        eprintln!("{words:?}: {pairs:?} KiB under the library and without it");
-        pairs.into_iter().all(|(under, plain)| under <= plain * 6 / 5 + plans + LIBRARY)
+        [(under.peak, plain.peak), (under.end, plain.end)]
     };
+    let is_frugal = |(under, plain): &(u64, u64)| *under <= plain * 6 / 5 + plans + LIBRARY;
     // How much glibc keeps for threads differs from run to run.
-    assert!((0..3).any(is_frugal), "{words:?}");
+    let measured: Vec<_> = (0..3).map(measure).take_while(|pairs| !pairs.iter().all(is_frugal)).collect();
+    assert!(measured.len() < 3, "{words:?}: KiB under the library and without it: {measured:?}");
 }
 
 #[test]
