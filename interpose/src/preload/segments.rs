@@ -24,7 +24,9 @@ const LEAST_HUGE: u64 = 8 * UNIT;
 pub(super) const SMALL: u64 = 1 << 20;
 const MOST_FOR_SMALL: usize = 32;
 /// Zeroed blocks with fewer whole pages are written, in bytes.
-const LEAST_DISCARDED: u64 = 256 << 10;
+const LEAST_DISCARDED: u64 = 1 << 20;
+/// The pages that are looked at to estimate how much memory a block holds; looking at all takes a tenth of writing to them.
+const SAMPLES: u64 = 4;
 /// If more memory than this would have to be written with zeros, the kernel provides new pages instead: glibc maps larger
 /// blocks each time, too. Bytes.
 const MOST_WRITTEN: u64 = 32 << 20;
@@ -345,6 +347,13 @@ pub(super) fn resident_pages(address: u64, bytes: u64) -> Option<Vec<u8>> {
     unsafe { libc::mincore(memory, word(bytes), pages.as_mut_ptr()) == 0 }.then_some(pages)
 }
 
+/// Whether a page holds memory.
+fn is_resident(page: u64) -> bool {
+    let (memory, mut state) = (ptr::with_exposed_provenance_mut(word(page)), 0);
+    // SAFETY: it writes an entry for the page.
+    unsafe { libc::mincore(memory, word(PAGE), &raw mut state) == 0 && state & 1 == 1 }
+}
+
 /// Takes huge pages for those units of a segment that a round wrote to as a whole, and notes which have them. Their
 /// pages are given back; nothing may be live in the segment.
 pub(super) fn use_huge_pages(segment: Segment, pages: &[u8], huge: &mut Vec<bool>) {
@@ -382,10 +391,15 @@ pub(super) fn clear(address: u64, bytes: u64) {
 /// Discards the contents of whole pages if that is cheaper than writing zeros; whether it did.
 fn is_discarded(begin: u64, bytes: u64) -> bool {
     keeping_errno(|| {
-        let Some(pages) = resident_pages(begin, bytes) else { return false };
-        let held = PAGE * pages.iter().filter(|&page| page & 1 == 1).count() as u64;
+        let samples = (0..SAMPLES).map(|sample| begin + bytes / SAMPLES * sample / PAGE * PAGE);
+        let held = bytes / SAMPLES * samples.filter(|&page| is_resident(page)).count() as u64;
+        // Pages that were only read count as if they held memory, so huge pages could be much larger than what is used.
         // SAFETY: the block is new, and needs no contents.
-        (held < bytes / 2 || held > MOST_WRITTEN) && unsafe { advise(begin, bytes, libc::MADV_DONTNEED) }
+        (held < bytes / 2 || held > MOST_WRITTEN)
+            && unsafe {
+                advise(begin, bytes, libc::MADV_NOHUGEPAGE);
+                advise(begin, bytes, libc::MADV_DONTNEED)
+            }
     })
 }
 
