@@ -24,7 +24,7 @@
 //!
 //! # Complexity
 //!
-//! O(1) for each call. The table has 2^8 to 2^15 entries of four bytes, which fit a processor's second-level cache.
+//! O(1) for each call. The table has 2^10 to 2^15 entries of four bytes, which fit a processor's second-level cache.
 //! If two sequences share an entry, or a round has more than four times as many calls as the table has entries, the
 //! candidate is found some calls later.
 
@@ -84,7 +84,7 @@ pub(crate) enum News {
 /// Where eight calls ended, in four bytes: small, because a program that never repeats still pays for the cache.
 ///
 /// The low 24 bits come from the number of calls up to the last of the eight; 0: none. The high 8 bits come from their
-/// hash, after its first 8 bits. So the history is only searched if the eight are most likely the same, and the
+/// hash, after its first 10 bits. So the history is only searched if the eight are most likely the same, and the
 /// entry's place in a larger table is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place(u32);
@@ -137,7 +137,7 @@ const PATIENCE: u32 = 32;
 /// The least number of calls with a period before further rounds are dropped.
 const SETTLED: u64 = 1 << 13;
 /// The table's sizes, as powers of two: no more bits than these and a tag's.
-const FIRST_BITS: u32 = 8;
+const FIRST_BITS: u32 = 10;
 const MOST_BITS: u32 = 15;
 
 impl Watch {
