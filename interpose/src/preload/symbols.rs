@@ -141,8 +141,7 @@ fn hand_out(process: &mut Process, at: u64, size: usize, zeroed: bool) -> *mut c
     }
     let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
     if zeroed {
-        // SAFETY: the plan has this many bytes there, and nobody else uses them.
-        unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
+        segments::clear(at, size as u64);
     }
     block
 }
