@@ -15,8 +15,20 @@ const MOST_LIVE: usize = 1 << 18;
 /// [`MOST_EXTRA`] bytes of these: many threads that never repeat themselves would hold much memory.
 const USUAL: usize = 1 << 10;
 const MOST_EXTRA: usize = 8 << 20;
-/// Bytes that all threads keep beyond the usual.
-static EXTRA: AtomicUsize = AtomicUsize::new(0);
+
+/// Changes the bytes that all threads keep beyond the usual; each test has its own. Returns the bytes before.
+fn change_extra(change: impl FnOnce(&AtomicUsize) -> usize) -> usize {
+    #[cfg(not(test))]
+    {
+        static EXTRA: AtomicUsize = AtomicUsize::new(0);
+        change(&EXTRA)
+    }
+    #[cfg(test)]
+    {
+        thread_local! { static EXTRA: AtomicUsize = const { AtomicUsize::new(0) }; }
+        EXTRA.with(change)
+    }
+}
 
 /// What a thread keeps beyond the usual, in bytes.
 #[derive(Debug, Default)]
@@ -25,11 +37,11 @@ struct Extra(usize);
 impl Extra {
     /// Takes more bytes, unless that is too much; whether it did.
     fn take(&mut self, bytes: usize) -> bool {
-        let is_taken = EXTRA.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_EXTRA;
+        let is_taken = change_extra(|extra| extra.fetch_add(bytes, Ordering::Relaxed)) + bytes <= MOST_EXTRA;
         if is_taken {
             self.0 += bytes;
         } else {
-            EXTRA.fetch_sub(bytes, Ordering::Relaxed);
+            change_extra(|extra| extra.fetch_sub(bytes, Ordering::Relaxed));
         }
         is_taken
     }
@@ -37,7 +49,7 @@ impl Extra {
 
 impl Drop for Extra {
     fn drop(&mut self) {
-        EXTRA.fetch_sub(self.0, Ordering::Relaxed);
+        change_extra(|extra| extra.fetch_sub(self.0, Ordering::Relaxed));
     }
 }
 

@@ -44,7 +44,10 @@ macro_rules! next {
             Some(at) => unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(at)($($argument),*)
             },
-            None => refuse(libc::ENOSYS) as $result,
+            None => {
+                refuse(libc::ENOSYS);
+                -1_i32 as $result
+            }
         }
     };
 }
