@@ -406,6 +406,8 @@ impl Machine {
         ground: &mut impl Ground,
     ) -> Step {
         self.drain(ground);
+        // If nothing was left in use, the pages are no longer claimed.
+        self.claim_pages(ground);
         self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
     }
 

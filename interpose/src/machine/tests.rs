@@ -618,6 +618,20 @@ fn pages_may_be_given_back_between_two_rounds() {
 }
 
 #[test]
+fn pages_are_claimed_after_another_thread_freed_the_last_block() {
+    let mut rig = Rig::new(2, config());
+    let round = |rig: &mut Rig, freeing: usize| {
+        for size in [200_000, 204_096, 208_192, 212_288] {
+            let block = rig.alloc(0, size, 64);
+            rig.free(freeing, block);
+        }
+    };
+    (0..40).for_each(|_| round(&mut rig, 0));
+    // Each block lies where the one before lay, which is drained first.
+    assert_eq!(rig.count(0, |rig| round(rig, 1)), (4, 0));
+}
+
+#[test]
 fn large_block_that_spreads_over_its_pages_leaves_the_plan() {
     let mut rig = Rig::new(1, config());
     let round = |rig: &mut Rig| {
