@@ -26,7 +26,6 @@ use super::heap;
 use super::process::keeping_errno;
 use super::segments::{self, MOST, word};
 use super::settings::settings;
-use super::symbols;
 use crate::course::Segment;
 use crate::signals::Masked;
 
@@ -40,10 +39,12 @@ const LOOKS: u8 = 4;
 static WATCHER: AtomicU8 = AtomicU8::new(ABSENT);
 const ABSENT: u8 = 0;
 const PRESENT: u8 = 1;
-/// It could not be started, or the kernel refused something that it needs.
+/// It could not be started, the kernel refused something that it needs, or it would do harm.
 const IMPOSSIBLE: u8 = 2;
 /// The number of the last watching process, unless the program has no such child.
 static NUMBER: AtomicI32 = AtomicI32::new(0);
+/// Its number while it uses this memory; the kernel clears it, however the process ends.
+static ALIVE: AtomicI32 = AtomicI32::new(0);
 static STACK_BEGIN: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 /// The thread that started the watching process.
 static STARTER: AtomicI32 = AtomicI32::new(0);
@@ -53,23 +54,32 @@ static PAUSE: AtomicU64 = AtomicU64::new(0);
 /// Called when nothing is live any more in a segment of this many bytes.
 #[inline]
 pub(super) fn watch(bytes: u64) {
-    if bytes >= LEAST_WATCHED && WATCHER.load(Ordering::Relaxed) == ABSENT && !symbols::is_frozen() {
+    if bytes >= LEAST_WATCHED && WATCHER.load(Ordering::Relaxed) == ABSENT {
         keeping_errno(start);
     }
+}
+
+/// From now on no such process is started. One that exists goes on.
+pub(super) fn start_no_more() {
+    WATCHER.store(IMPOSSIBLE, Ordering::Relaxed);
+}
+
+/// Whether no watching process uses this memory. Makes no system call.
+pub(super) fn has_ended() -> bool {
+    ALIVE.load(Ordering::Acquire) == 0
 }
 
 /// In the child of a fork, which has no such process.
 pub(super) fn after_fork() {
     NUMBER.store(0, Ordering::Relaxed);
-    if WATCHER.load(Ordering::Relaxed) == PRESENT {
-        WATCHER.store(ABSENT, Ordering::Relaxed);
-    }
+    ALIVE.store(0, Ordering::Relaxed);
+    change_from_present(ABSENT);
 }
 
 /// Called in a thread that ends. A watching process ends with the thread that started it; another may start the next.
 pub(super) fn thread_ends() {
     if WATCHER.load(Ordering::Relaxed) == PRESENT && STARTER.load(Ordering::Relaxed) == thread_number() {
-        WATCHER.store(ABSENT, Ordering::Relaxed);
+        change_from_present(ABSENT);
     }
 }
 
@@ -81,30 +91,38 @@ fn thread_number() -> i32 {
 #[cold]
 fn start() {
     let Some(settings) = settings().filter(|settings| !settings.checks && !settings.idle.is_zero()) else {
-        return WATCHER.store(IMPOSSIBLE, Ordering::Relaxed);
+        return start_no_more();
     };
     if WATCHER.compare_exchange(ABSENT, PRESENT, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
     if is_predecessor_alive() {
-        return WATCHER.store(ABSENT, Ordering::Relaxed);
+        return change_from_present(ABSENT);
     }
+    segments::end_giving_back();
     let pause = u64::try_from(settings.idle.as_nanos()).unwrap_or(u64::MAX) / u64::from(LOOKS);
     PAUSE.store(pause.max(1_000_000), Ordering::Relaxed);
     STARTER.store(thread_number(), Ordering::Relaxed);
     if !clone() {
-        WATCHER.store(IMPOSSIBLE, Ordering::Relaxed);
+        start_no_more();
     }
 }
 
-/// Whether the last watching process, which no longer watches, still uses its stack.
+/// A process that may not be started any more stays impossible.
+fn change_from_present(to: u8) {
+    let _ = WATCHER.compare_exchange(PRESENT, to, Ordering::Release, Ordering::Relaxed);
+}
+
+/// Whether the last watching process, which no longer watches, still uses its stack. If not, nothing is left of it.
 fn is_predecessor_alive() -> bool {
     let before = NUMBER.load(Ordering::Relaxed);
-    let how = (libc::WNOHANG | libc::__WALL).unsigned_abs() as usize;
+    // Not a child that the program has forked, and that may have the number now.
+    let how = (libc::WNOHANG | libc::__WCLONE).unsigned_abs() as usize;
     // `waitpid` of the C library would be a cancellation point.
     // SAFETY: it takes note of the end of that child alone.
-    before != 0
-        && unsafe { system_call(libc::SYS_wait4, [before.unsigned_abs() as usize, 0, how, 0, 0]) == 0 }
+    !has_ended()
+        || before != 0
+            && unsafe { system_call(libc::SYS_wait4, [before.unsigned_abs() as usize, 0, how, 0, 0]) == 0 }
 }
 
 fn clone() -> bool {
@@ -120,7 +138,9 @@ fn clone() -> bool {
     // SAFETY: the stack is used by this process alone; what it runs touches atomic variables and idle segments.
     let number = unsafe {
         let program = ptr::without_provenance_mut(libc::getpid().unsigned_abs() as usize);
-        libc::clone(run, stack.add(STACK).cast(), libc::CLONE_VM, program)
+        let flags = libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID;
+        let (alive, locals) = (ALIVE.as_ptr(), ptr::null_mut::<c_void>());
+        libc::clone(run, stack.add(STACK).cast(), flags, program, alive, locals, alive)
     };
     NUMBER.store(number.max(0), Ordering::Relaxed);
     number > 0
@@ -132,7 +152,7 @@ extern "C" fn run(program: *mut c_void) -> c_int {
         Some(own) => look(program, own),
         None => IMPOSSIBLE,
     };
-    WATCHER.store(after, Ordering::Release);
+    change_from_present(after);
     0
 }
 

@@ -7,11 +7,10 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::heap;
 use super::marks::Marks;
 use super::process::keeping_errno;
 use super::settings::settings;
-use super::symbols;
+use super::{heap, idle, symbols};
 use crate::course::Segment;
 use crate::machine::PAGE;
 
@@ -89,12 +88,25 @@ impl Entry {
     pub(super) fn claim(&self) -> bool {
         self.claims.store(self.claims().wrapping_add(1), Ordering::Relaxed);
         loop {
-            let before = self.state.load(Ordering::Relaxed);
+            let before = self.state.load(Ordering::Acquire);
             if before == LEAVING {
-                wait();
+                self.wait();
             } else if self.change(before, CLAIMED) {
                 return before == GIVEN_BACK;
             }
+        }
+    }
+
+    /// Lets the process go on that gives its pages back, unless that process has been ended in the middle of it. In a
+    /// frozen process without a system call.
+    #[cold]
+    fn wait(&self) {
+        if idle::has_ended() {
+            self.change(LEAVING, GIVEN_BACK);
+        } else if symbols::is_frozen() {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
         }
     }
 
@@ -167,11 +179,6 @@ impl Entry {
     pub(super) fn take_freed(&self) -> u64 {
         if self.freed.load(Ordering::Relaxed) == 0 { 0 } else { self.freed.swap(0, Ordering::Acquire) }
     }
-}
-
-/// Lets another task go on, in a frozen process without a system call.
-fn wait() {
-    if symbols::is_frozen() { std::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
 /// The block that was freed before this one by [`Entry::push_freed`].
@@ -320,7 +327,11 @@ static IS_MAKING: AtomicBool = AtomicBool::new(false);
 pub(super) fn after_fork() {
     IS_MAKING.store(false, Ordering::Relaxed);
     RESERVED.store(0, Ordering::Relaxed);
-    // The process that gave these pages back does not exist here.
+    end_giving_back();
+}
+
+/// The process that gave pages back has ended, or does not exist here.
+pub(super) fn end_giving_back() {
     all().iter().for_each(|entry| {
         entry.change(LEAVING, GIVEN_BACK);
     });
@@ -453,4 +464,18 @@ pub(super) fn release(segment: Segment) {
     }
     entry.owner.store(0, Ordering::Relaxed);
     entry.is_used.store(false, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claim_after_a_watcher_was_killed_ends() {
+        let entry = Entry::new();
+        // No watching process exists here; one was killed while it gave the pages back.
+        entry.state.store(LEAVING, Ordering::Relaxed);
+        assert!(entry.claim());
+        assert!(!entry.claim(), "it was claimed before");
+    }
 }

@@ -11,7 +11,7 @@ use super::process::Process;
 use super::segments::{self, Entry};
 use super::settings::{self, settings};
 use super::thread::{Inner, Inside};
-use super::{marks, real, record};
+use super::{idle, marks, real, record};
 use crate::machine::Answer;
 
 /// One in this many calls of each thread is timed; not its first, which sets things up.
@@ -55,6 +55,7 @@ pub(super) fn is_frozen() -> bool {
 #[cold]
 pub(super) fn freeze() {
     if let Some(settings) = settings().filter(|_| !IS_FROZEN.swap(true, Ordering::Relaxed)) {
+        idle::start_no_more();
         settings::write(settings);
         real::untrim();
     }
