@@ -108,7 +108,7 @@ fn start() {
     }
 }
 
-/// A process that may not be started any more stays impossible.
+/// Changes the state if there is such a process. If none may be started any more, that stays so.
 fn change_from_present(to: u8) {
     let _ = WATCHER.compare_exchange(PRESENT, to, Ordering::Release, Ordering::Relaxed);
 }

@@ -330,7 +330,7 @@ pub(super) fn after_fork() {
     end_giving_back();
 }
 
-/// The process that gave pages back has ended, or does not exist here.
+/// Called when the process that gave pages back has ended, or does not exist here.
 pub(super) fn end_giving_back() {
     all().iter().for_each(|entry| {
         entry.change(LEAVING, GIVEN_BACK);
