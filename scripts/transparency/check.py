@@ -138,7 +138,9 @@ def noticing(folder: Path) -> list:
             print(f"lib{name}: not tried, the compiler has none")
             continue
         found.append(Program(f"built with lib{name}", [built, "threads"], "cc"))
-        found.append(Program(f"a script of one with lib{name}", ["sh", "-c", f"'{built}' threads; true"], "cc"))
+        # AddressSanitizer wants to be the first library, and here the script's comes first.
+        script, order = ["sh", "-c", f"'{built}' threads; true"], {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+        found.append(Program(f"a script of one with lib{name}", script, "cc", env=order))
         found.append(Program(f"preloaded lib{name}", [aside, "threads"], "cc", env={"LD_PRELOAD": str(runtime.resolve())}))
     if shutil.which("musl-gcc"):
         musl = folder / "musl"
