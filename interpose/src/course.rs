@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator, Refused, Stream};
+use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator, Refused, Stream, VerifiedPlan};
 use planlab_replay::{Planned, PlannedError};
 
 use crate::history::History;
+use crate::machine::{LEAST_SPARSE, LargeBlock, Pages};
 use crate::solve::Solved;
 use crate::tally::PlanTally;
 use crate::token::Token;
@@ -62,7 +63,8 @@ pub(crate) struct Course {
     segment: Segment,
     /// For each request, `None` if the plan does not serve it; else the number of its latest occurrence.
     served: Vec<Option<u64>>,
-    /// The latest request at each piece of the segment, by index.
+    /// The latest request at each piece of the segment, by index, plus 1; 0: none. Most of it is never written to, and
+    /// costs no memory.
     at: Vec<u32>,
     /// The total size of a round's requests.
     bytes: u64,
@@ -71,6 +73,9 @@ pub(crate) struct Course {
     next: usize,
     /// Blocks in use.
     live: u64,
+    large: Vec<LargeBlock>,
+    /// Rounds that ended as planned since the pages of the segment were fresh.
+    pub(crate) rounds_on_pages: u64,
     /// Rounds that ended as planned, minus twice those that did not; between -100 and 100.
     pub(crate) score: i32,
 }
@@ -95,10 +100,25 @@ impl Course {
         let pieces = usize::try_from(segment.len >> shift).unwrap_or(usize::MAX).saturating_add(1);
         let verified = solved.verified().expect("it was verified when it was made");
         let planned = Planned::new(&verified, Box::new(Given(segment)))?;
+        let large = large_blocks(&solved, &verified, segment);
         drop(verified);
         let bytes = solved.round().requests().iter().map(|request| request.size).fold(0, u64::saturating_add);
-        let at = vec![u32::MAX; pieces];
-        Ok(Self { bytes, solved, tally, planned, segment, served, at, shift, next: 0, live: 0, score: 0 })
+        let at = vec![0; pieces];
+        Ok(Self {
+            bytes,
+            solved,
+            tally,
+            planned,
+            segment,
+            served,
+            at,
+            shift,
+            next: 0,
+            live: 0,
+            large,
+            rounds_on_pages: 0,
+            score: 0,
+        })
     }
 
     pub(crate) fn solved(&self) -> &Arc<Solved> {
@@ -132,6 +152,23 @@ impl Course {
     /// The total size of a round's requests, in bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The bytes from the begin of the segment that the plan may use.
+    pub(crate) fn height(&self) -> u64 {
+        Self::need(&self.solved).unwrap_or(self.segment.len)
+    }
+
+    /// The requests whose large blocks hold more memory than in the first round, but use little of it.
+    pub(crate) fn spreading_requests(&mut self, pages: &Pages) -> Vec<usize> {
+        let blocks = self.large.iter_mut();
+        blocks.filter_map(|block| block.is_spreading(pages).then_some(block.request)).collect()
+    }
+
+    /// Records that the pages of the segment were given back.
+    pub(crate) fn begin_on_fresh_pages(&mut self) {
+        self.rounds_on_pages = 0;
+        self.large.iter_mut().for_each(|block| block.held_first = None);
     }
 
     /// The number of requests of the round that are still to come.
@@ -187,8 +224,8 @@ impl Course {
         self.served[self.next] = Some(number);
         let piece = self.piece(address);
         // A round has fewer than 2^32 calls.
-        self.at[piece] = u32::try_from(self.next).unwrap_or(u32::MAX);
         self.next += 1;
+        self.at[piece] = u32::try_from(self.next).unwrap_or(0);
         self.live += 1;
         address
     }
@@ -201,7 +238,7 @@ impl Course {
     /// there.
     #[inline]
     pub(crate) fn free(&mut self, address: u64) -> Option<u64> {
-        let request = *self.at.get(self.piece(address))?;
+        let request = self.at.get(self.piece(address))?.checked_sub(1)?;
         self.planned.free(Address::new(address)).ok()?;
         self.live -= 1;
         // Freed: marked by a number that no request has.
@@ -215,4 +252,16 @@ impl Course {
             .filter(|&number| self.served[number].is_some_and(|at| at != u64::MAX))
             .collect()
     }
+}
+
+/// The large blocks of a plan on a segment.
+fn large_blocks(solved: &Solved, verified: &VerifiedPlan<'_>, segment: Segment) -> Vec<LargeBlock> {
+    let begin = segment.base.next_multiple_of(solved.alignment()) - segment.base;
+    let sizes = verified.instance().buffers().iter().map(|buffer| buffer.size.get());
+    let places = verified.offsets().iter().map(|offset| begin + offset.get()).zip(sizes);
+    let blocks = solved.numbers().iter().zip(places);
+    blocks
+        .filter(|(_, (_, size))| *size >= LEAST_SPARSE)
+        .map(|(&request, (from, size))| LargeBlock { request, from, to: from + size, held_first: None })
+        .collect()
 }

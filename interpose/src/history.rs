@@ -1,18 +1,63 @@
 //! A thread's requests and frees, in order.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rustc_hash::FxHashMap;
 
 use crate::token::Token;
 
 /// The most calls that are kept; a longer round is not found. 8 bytes each.
-const MOST_CALLS: usize = 1 << 20;
+const MOST_CALLS: usize = 1 << 19;
 /// The most live blocks that are kept; if there are more (because other threads free them, say), all are forgotten.
 const MOST_LIVE: usize = 1 << 18;
 
-/// The latest calls of a thread (at least 2^19), and its blocks that no plan serves.
+/// Each thread may keep this many calls and live blocks. More only while all threads together keep less than
+/// [`MOST_EXTRA`] bytes of these: many threads that never repeat themselves would hold much memory.
+const USUAL: usize = 1 << 10;
+const MOST_EXTRA: usize = 8 << 20;
+
+/// Changes the bytes that all threads keep beyond the usual; each test has its own. Returns the bytes before.
+fn change_extra(change: impl FnOnce(&AtomicUsize) -> usize) -> usize {
+    #[cfg(not(test))]
+    {
+        static EXTRA: AtomicUsize = AtomicUsize::new(0);
+        change(&EXTRA)
+    }
+    #[cfg(test)]
+    {
+        thread_local! { static EXTRA: AtomicUsize = const { AtomicUsize::new(0) }; }
+        EXTRA.with(change)
+    }
+}
+
+/// What a thread keeps beyond the usual, in bytes.
+#[derive(Debug, Default)]
+struct Extra(usize);
+
+impl Extra {
+    /// Takes more bytes, unless that is too much; whether it did.
+    fn take(&mut self, bytes: usize) -> bool {
+        let is_taken = change_extra(|extra| extra.fetch_add(bytes, Ordering::Relaxed)) + bytes <= MOST_EXTRA;
+        if is_taken {
+            self.0 += bytes;
+        } else {
+            change_extra(|extra| extra.fetch_sub(bytes, Ordering::Relaxed));
+        }
+        is_taken
+    }
+}
+
+impl Drop for Extra {
+    fn drop(&mut self) {
+        change_extra(|extra| extra.fetch_sub(self.0, Ordering::Relaxed));
+    }
+}
+
+/// The latest calls of a thread, and its blocks that no plan serves.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     tokens: Vec<Token>,
+    extra: Extra,
     /// The number of calls before the first of `tokens`.
     forgotten: u64,
     /// The number of requests so far, which is the number of the next one.
@@ -31,7 +76,11 @@ impl History {
 
     /// Records the block of the request with this number.
     pub(crate) fn placed(&mut self, number: u64, address: u64) {
-        if self.live.len() >= MOST_LIVE {
+        let entry = size_of::<(u64, u64)>();
+        let len = self.live.len();
+        let is_full =
+            len >= MOST_LIVE || len >= USUAL && len == self.live.capacity() && !self.extra.take(len * entry);
+        if is_full {
             self.live.clear();
         }
         // If a block was recorded here, another thread has freed it.
@@ -57,13 +106,22 @@ impl History {
     }
 
     fn push(&mut self, token: Token) {
-        if self.tokens.len() >= MOST_CALLS {
+        let len = self.tokens.len();
+        let is_full = len == self.tokens.capacity() && !self.may_grow();
+        if len >= MOST_CALLS || is_full {
             let half = self.tokens.len() / 2;
             self.tokens.copy_within(half.., 0);
             self.tokens.truncate(self.tokens.len() - half);
             self.forgotten += half as u64;
         }
         self.tokens.push(token);
+    }
+
+    /// Whether there is room for twice as many calls.
+    #[cold]
+    fn may_grow(&mut self) -> bool {
+        let len = self.tokens.len();
+        len < USUAL || self.extra.take(len * size_of::<Token>())
     }
 
     /// Drops the latest calls, which repeat those before them. Requests keep their numbers.
@@ -99,11 +157,10 @@ impl History {
         self.tokens.get(index..)
     }
 
-    /// Forgets everything but the numbering, because another thread continues.
+    /// Forgets everything but the numbering, and frees its memory.
     pub(crate) fn clear(&mut self) {
         self.forgotten = self.len();
-        self.tokens.clear();
-        self.live.clear();
+        (self.tokens, self.live, self.extra) = Default::default();
     }
 }
 

@@ -238,12 +238,6 @@ impl Watch {
     pub(crate) fn is_settled(&self, period: u64) -> bool {
         self.period == period && self.run >= (8 * period).max(SETTLED)
     }
-
-    /// Forgets everything, because the history has lost its calls.
-    pub(crate) fn restart(&mut self) {
-        (self.hash, self.seen, self.period, self.run) = (0, 0, 0, 0);
-        self.places.fill(Place::default());
-    }
 }
 
 /// Whether the last eight calls equal those a period before.

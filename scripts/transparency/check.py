@@ -1,10 +1,13 @@
 """Runs programs with and without `planlab run`, in turns: exit codes and outputs must be equal. Prints the cost of each.
 
+Programs whose memory is easily wasted may take 1.2 times as much memory as without, besides their plans and the library.
+
 Exit code 1: a program differed. 3: a program could not be tried.
 """
 
 import argparse
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -15,8 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
+MEMORY = HERE.parent.parent / "interpose/tests/programs/memory.c"
 PYTHON = "/usr/bin/python3"
 PROCESS_SECONDS = 900
+# What the library itself takes, and the most memory as a share of that without it.
+LIBRARY_KIB = 6 << 10
+MOST_MEMORY = 1.2
 # CPython's own tests to run.
 CPYTHON = "test_os test_threading test_subprocess test_gc test_signal test_thread test_queue test_mmap test_io"
 SQL = """
@@ -37,6 +44,17 @@ seq 1 400000 | sort -R --random-source=/bin/sh | sort -n | gzip -c | gunzip -c |
 find /usr/include -name '*.h' -exec cat {} + | tr -s ' ' '\\n' | sort | uniq -c | sort -rn | head -n 40
 """
 
+# The words of the programs about memory, and the KiB of their plans at most and in the end; what the library knows of a
+# thread takes up to 16.
+MEMORY_PROGRAMS = {
+    ("sparse_calloc", "1024"): (0, 0),
+    ("sparse_malloc", "1024"): (0, 0),
+    ("moving_malloc", "1024"): (0, 0),
+    ("zeroed", "16"): (17 << 10, 17 << 10),
+    ("idle", "16", "4", "1"): (33 << 10, 0),
+    ("iterate", "300"): (32 * 200 + 300 * 16, 32 * 200 + 300 * 16),
+    ("random", "64"): (64 * 16, 64 * 16),
+}
 
 FORKS = """
 import os
@@ -53,7 +71,10 @@ for round in range(40):
 
 
 class Program(NamedTuple):
-    """A program, and how often to run it for its time; `prints`: whether its output is the same each time."""
+    """A program, and how often to run it for its time; `prints`: whether its output is the same each time.
+
+    `plans`: the KiB of its plans at most and in the end, if it says what memory it has.
+    """
 
     name: str
     words: list
@@ -62,11 +83,15 @@ class Program(NamedTuple):
     prints: bool = True
     stdin: str = ""
     env: dict = {}
+    plans: tuple = ()
 
 
 def programs(folder: Path) -> list:
     """The programs; those that need building are built in a folder."""
     threads, source, object_ = folder / "threads", folder / "long.c", folder / "long.o"
+    memory = folder / "memory"
+    if shutil.which("cc"):
+        subprocess.run(["cc", "-O1", "-fno-builtin", "-pthread", MEMORY, "-o", memory], check=True)
     if shutil.which("c++"):
         build = ["c++", "-O1", "-pthread", HERE / "threads.cpp", "-o", threads]
         subprocess.run(build, check=True)
@@ -79,6 +104,10 @@ def programs(folder: Path) -> list:
     tests = f"import runpy, sys; sys.argv = ['test', '-q'] + '{CPYTHON}'.split(); runpy.run_module('test', run_name='__main__')"
     return [
         Program("64 threads of C++", [threads], "c++", times=3),
+        *(
+            Program(f"memory: {' '.join(words)}", [memory, *words], "cc", plans=plans)
+            for words, plans in MEMORY_PROGRAMS.items()
+        ),
         Program("SQLite", ["sqlite3", ":memory:"], "sqlite3", times=5, stdin=SQL),
         Program("loops of Python", [PYTHON, HERE / "loops.py"], PYTHON, times=5),
         Program("compiler", ["cc", "-O2", "-c", source, "-o", object_], "cc", times=5),
@@ -129,8 +158,21 @@ def noticing(folder: Path) -> list:
     return found
 
 
+def exceeded(program: Program, plain: str, under: str) -> str:
+    """Whether a program has too much memory; both texts hold its line."""
+    lines = [re.search(r"^memory: (\d+) (\d+)$", text, re.MULTILINE) for text in (plain, under)]
+    if not all(lines):
+        return f"it does not say what memory it has: {under.strip()[-500:]}"
+    for name, plans, *kib in zip(["at most", "in the end"], program.plans, *(line.groups() for line in lines)):
+        without, under_kib = map(int, kib)
+        print(f"{program.name}: {under_kib} KiB {name}, {without} without")
+        if under_kib > MOST_MEMORY * without + plans + LIBRARY_KIB:
+            return f"{under_kib} KiB {name} under planlab, {without} without, with plans of {plans} KiB"
+    return ""
+
+
 def run(words: list, stdin: str, env: dict, prefix: list) -> tuple:
-    """Exit code, output, and CPU seconds of the process and its children."""
+    """Exit code, output, CPU seconds of the process and its children, and what it says on stderr."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run(
         [str(word) for word in prefix + words],
@@ -150,7 +192,7 @@ def check(program: Program, under: list) -> str:
     """The fault of a program, if any; prints the program's line."""
     plain_seconds, under_seconds = [], []
     for _ in range(program.times):
-        code, output, seconds, _ = run(program.words, program.stdin, program.env, [])
+        code, output, seconds, plain_errors = run(program.words, program.stdin, program.env, [])
         plain_seconds.append(seconds)
         code_under, output_under, seconds, errors = run(program.words, program.stdin, program.env, under)
         under_seconds.append(seconds)
@@ -158,6 +200,8 @@ def check(program: Program, under: list) -> str:
             return f"exit code {code_under} under planlab, {code} without: {errors.strip()[-2000:]}"
         if program.prints and output != output_under:
             return f"the output differs:\n{output[:1000]}\nunder planlab:\n{output_under[:1000]}"
+        if program.plans and (wrong := exceeded(program, plain_errors, errors)):
+            return wrong
     ratio = statistics.median(under_seconds) / max(statistics.median(plain_seconds), 0.001)
     times = "once" if program.times == 1 else f"median of {program.times}"
     print(f"{program.name}: same; {ratio:.3f} times the CPU time ({statistics.median(plain_seconds):.2f} s, {times})")

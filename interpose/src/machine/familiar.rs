@@ -5,8 +5,9 @@
 
 use crate::token::Token;
 
-/// The number of sets of four tokens, looked up by hash; a power of two.
-const SETS: usize = 512;
+/// The least and the greatest number of sets of four tokens, looked up by hash; powers of two.
+const FEWEST_SETS: usize = 16;
+const MOST_SETS: usize = 512;
 const WAYS: usize = 4;
 /// After this many known requests in a row, an unknown one is odd. When a program begins to do something else, only
 /// the first such request is.
@@ -17,6 +18,8 @@ const USED: u32 = 16;
 pub(super) struct Familiar {
     /// Each set's tokens, the latest first.
     sets: Vec<[u64; WAYS]>,
+    /// Unknown requests since the number of sets changed.
+    unknown: usize,
     /// Known requests in a row.
     run: u32,
 }
@@ -34,16 +37,34 @@ impl Familiar {
 
     /// Records a request; whether it was known before.
     fn meet(&mut self, token: Token) -> bool {
-        if self.sets.is_empty() {
-            self.sets.resize(SETS, [0; WAYS]);
+        if self.sets.is_empty() || self.unknown > self.sets.len() && self.sets.len() < MOST_SETS {
+            self.grow();
         }
-        let word = token.word();
+        let is_known = self.insert(token.word());
+        self.unknown += usize::from(!is_known);
+        is_known
+    }
+
+    /// Moves a token to the begin of its set; whether it was there.
+    fn insert(&mut self, word: u64) -> bool {
         let mixed = (word ^ (word >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let set = &mut self.sets[(mixed >> 40) as usize % SETS];
+        let count = self.sets.len();
+        let set = &mut self.sets[(mixed >> 40) as usize % count];
         let at = set.iter().position(|&other| other == word);
         set[..=at.unwrap_or(WAYS - 1)].rotate_right(1);
         set[0] = word;
         at.is_some()
+    }
+
+    /// Doubles the number of sets, and keeps their tokens.
+    #[cold]
+    fn grow(&mut self) {
+        let count = (8 * self.sets.len()).clamp(FEWEST_SETS, MOST_SETS);
+        let old = std::mem::replace(&mut self.sets, vec![[0; WAYS]; count]);
+        self.unknown = 0;
+        for word in old.into_iter().flat_map(|set| set.into_iter().rev()).filter(|&word| word != 0) {
+            self.insert(word);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ground::Ground;
+use super::pace::IN_VAIN;
 use super::{Found, MOST_EXCLUSIONS, MOST_REFUSED, Machine, Pending};
 use crate::period::News;
 use crate::round::Round;
@@ -60,19 +61,19 @@ impl Machine {
         }
     }
 
-    /// Leaves the blocks in use to the real allocator from the next plan on.
-    pub(super) fn exclude(&mut self, ground: &mut impl Ground) {
+    /// Leaves requests of the current plan to the real allocator from its next version on.
+    pub(super) fn exclude(&mut self, requests: &[usize], ground: &mut impl Ground) {
         if self.pending.is_some() {
             return;
         }
         let Some(course) = self.shelf.holder() else { return };
-        let (solved, in_use) = (Arc::clone(course.solved()), course.in_use());
+        let solved = Arc::clone(course.solved());
         let before =
             self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
         if before >= MOST_EXCLUSIONS {
             return;
         }
-        let round = solved.round().without(&in_use);
+        let round = solved.round().without(requests);
         let exclusions = before + 1;
         self.submit(Pending { round, faults_milli: 0, replaces: Some(solved), exclusions }, ground);
     }
@@ -141,12 +142,15 @@ impl Machine {
     fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
         // Checked before a thread is started for it.
         if pending.round.load() < u128::from(self.config.least_load.get()) {
+            // Without these requests the round is not worth a plan.
+            pending.replaces.iter().for_each(|old| self.shelf.drop_plan(old));
             return self.refuse(pending.round);
         }
         if ground.submit(pending.round.clone()) {
             self.pending = Some(pending);
         } else {
             self.refuse(pending.round);
+            self.fall_asleep(IN_VAIN);
         }
     }
 

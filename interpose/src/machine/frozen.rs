@@ -29,6 +29,7 @@ impl Machine {
             self.shelf.begin(chosen);
             (self.follows, self.between) = (true, 0);
         }
+        self.claim_pages(ground);
         match self.shelf.holder()?.step(token, size, UNKNOWN) {
             Step::Here(address) => {
                 self.between = 0;
@@ -46,5 +47,6 @@ impl Machine {
     /// Frees a planned block.
     pub fn free_frozen(&mut self, address: u64, ground: &mut impl Ground) {
         self.shelf.free(address, ground);
+        self.unclaim_pages(ground);
     }
 }

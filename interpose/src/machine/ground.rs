@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pages::Pages;
 use crate::course::Segment;
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
@@ -17,6 +18,25 @@ pub trait Ground {
 
     /// Gives back the pages of a segment, but not its addresses. Nothing in it is live; its contents may be lost.
     fn rest(&mut self, segment: Segment);
+
+    /// Called before a block is handed out in a segment in which nothing is live. Returns whether its pages were given back
+    /// since it was unclaimed.
+    fn claim(&mut self, segment: Segment) -> bool {
+        let _ = segment;
+        false
+    }
+
+    /// Called when nothing in a segment is live any more. Until it is claimed, its contents may be lost at any time.
+    fn unclaim(&mut self, segment: Segment) {
+        let _ = segment;
+    }
+
+    /// Which of the first pages of a segment, up to `bytes` bytes, hold memory; `None` if unknown. Nothing in the segment
+    /// is live; its contents may be lost.
+    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+        let _ = (segment, bytes);
+        None
+    }
 
     /// Starts planning a round; the one before has ended. Returns whether that was possible.
     fn submit(&mut self, round: Round) -> bool;

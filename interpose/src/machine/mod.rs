@@ -16,6 +16,7 @@ mod finding;
 mod frozen;
 mod ground;
 mod pace;
+mod pages;
 mod shelf;
 mod stretches;
 #[cfg(test)]
@@ -28,6 +29,8 @@ use planlab_dsa::Bytes;
 use familiar::Familiar;
 pub use ground::Ground;
 use pace::Pace;
+pub use pages::Pages;
+pub(crate) use pages::{LEAST_SPARSE, LargeBlock, PAGE};
 use shelf::Shelf;
 use stretches::Stretches;
 
@@ -144,6 +147,10 @@ pub struct Machine {
     /// Bytes that the real allocator served since the last planned round, and whether the segment's pages went back.
     astray_bytes: u64,
     is_resting: bool,
+    /// Whether the segment's pages are claimed.
+    is_claimed: bool,
+    /// Whether the pages of the last round are to be looked at.
+    is_inspection_due: bool,
     /// The call number of the last mark, and whether a marked round may begin.
     marked: u64,
     is_marked: bool,
@@ -182,6 +189,8 @@ impl Machine {
             steady: 0,
             astray_bytes: 0,
             is_resting: false,
+            is_claimed: false,
+            is_inspection_due: false,
             marked: 0,
             is_marked: false,
             stretches: Stretches::default(),
@@ -267,6 +276,7 @@ impl Machine {
         };
         self.history.freed_number(number);
         self.look(ground);
+        self.unclaim_pages(ground);
         true
     }
 
@@ -276,7 +286,7 @@ impl Machine {
             self.depart();
         }
         self.history.clear();
-        self.watch.restart();
+        self.watch = Watch::new(self.config.proof);
         self.stretches.drop_begun();
         (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
     }
@@ -284,7 +294,7 @@ impl Machine {
     /// Gives back the plans' memory, unless a block lies in it, because no thread uses these plans for now.
     pub fn give_back(&mut self, ground: &mut impl Ground) {
         self.is_resting = true;
-        self.shelf.rest(ground);
+        self.shelf.give_back(ground);
     }
 
     /// Forgets the round being planned, because the process is a forked copy.
@@ -303,6 +313,7 @@ impl Machine {
         if !self.follows {
             return self.begin(token, size, number, ground);
         }
+        self.claim_pages(ground);
         let course = self.shelf.holder()?;
         let step = match course.step(token, size, number) {
             Step::InUse => self.step_after_draining(token, size, number, ground),
@@ -336,8 +347,31 @@ impl Machine {
         self.miss(|tally| &tally.other_size)
     }
 
+    /// Claims the segment's pages, before a block is handed out there.
+    #[inline]
+    fn claim_pages(&mut self, ground: &mut impl Ground) {
+        if !std::mem::replace(&mut self.is_claimed, true)
+            && self.shelf.segment().is_some_and(|segment| ground.claim(segment))
+        {
+            self.shelf.begin_on_fresh_pages();
+        }
+    }
+
+    /// Lets the segment's pages go if nothing is in use. The program may wait from here on for as long as it likes.
+    #[inline]
+    fn unclaim_pages(&mut self, ground: &mut impl Ground) {
+        if self.is_claimed
+            && self.shelf.live() == 0
+            && let Some(segment) = self.shelf.segment()
+        {
+            self.is_claimed = false;
+            ground.unclaim(segment);
+        }
+    }
+
     /// Records that the real allocator serves a request.
     fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
+        self.unclaim_pages(ground);
         if !self.follows {
             self.stray(size, ground);
             self.tire();
@@ -354,7 +388,7 @@ impl Machine {
         }
         if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
             self.is_resting = true;
-            self.shelf.rest(ground);
+            self.shelf.give_back(ground);
         }
     }
 
@@ -372,6 +406,8 @@ impl Machine {
         ground: &mut impl Ground,
     ) -> Step {
         self.drain(ground);
+        // If nothing was left in use, the pages are no longer claimed.
+        self.claim_pages(ground);
         self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
     }
 
@@ -393,8 +429,10 @@ impl Machine {
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
+            course.rounds_on_pages += 1;
+            let (calls, rounds, height) = (course.calls(), course.rounds_on_pages, course.height());
+            self.schedule_inspection(rounds, height);
             // Dropped, so that the history of a steady sequence does not grow.
-            let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
             }
@@ -414,6 +452,9 @@ impl Machine {
 
     /// Begins a round with this request, if there is a plan for it and nothing is in use.
     fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.is_inspection_due && self.shelf.live() == 0 {
+            self.inspect_pages(ground);
+        }
         let Some(chosen) = self.candidate(token) else {
             let is_astray = self.astray > 0;
             self.astray = self.astray.saturating_sub(1);
@@ -436,6 +477,7 @@ impl Machine {
         }
         (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
+        self.claim_pages(ground);
         match self.shelf.begin(chosen).step(token, size, number) {
             Step::Here(address) => Some(address),
             _ => self.miss(|tally| &tally.outliving),
@@ -462,8 +504,9 @@ impl Machine {
     /// leaves them to the real allocator. Otherwise they may still be freed; if they are not, the plans move on.
     fn be_late(&mut self, ground: &mut impl Ground) {
         self.late += 1;
-        if self.shelf.holder().is_some_and(|course| course.is_over()) {
-            self.exclude(ground);
+        if let Some(course) = self.shelf.holder().filter(|course| course.is_over()) {
+            let in_use = course.in_use();
+            self.exclude(&in_use, ground);
         } else if self.late >= MOST_LATE {
             self.late = 0;
             self.shelf.leave(ground);

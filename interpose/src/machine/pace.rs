@@ -6,12 +6,16 @@
 //! that time.
 
 use super::Machine;
+use super::familiar::Familiar;
 use super::ground::Ground;
 use super::stretches::Stretches;
+use crate::period::Watch;
 
 /// After this many requests without any plan, the machine looks away; the second number says for how many requests.
 pub(super) const AWAKE: u32 = 1 << 17;
 pub(super) const ASLEEP: u32 = 1 << 19;
+/// If there cannot be a plan for now, the machine looks away for this many requests.
+pub(super) const IN_VAIN: u32 = 1 << 14;
 /// The number of requests between two looks at the clock.
 const STRIDE: u32 = 64;
 /// Requests that are further apart than this many nanoseconds, on average, are worth looking at.
@@ -80,7 +84,16 @@ impl Machine {
     pub(super) fn tire(&mut self) {
         self.fruitless += 1;
         if self.fruitless > AWAKE && !self.has_hope() {
-            (self.fruitless, self.asleep) = (0, ASLEEP);
+            self.fruitless = 0;
+            self.fall_asleep(ASLEEP);
+        }
+    }
+
+    /// Looks away for a number of requests, unless there is hope.
+    pub(super) fn fall_asleep(&mut self, requests: u32) {
+        if !self.has_hope() {
+            self.asleep = requests;
+            self.forget();
         }
     }
 
@@ -106,7 +119,12 @@ impl Machine {
                 self.forget();
                 true
             }
-            Look::Away => false,
+            Look::Away => {
+                if self.history.known() > 0 {
+                    self.forget();
+                }
+                false
+            }
         }
     }
 
@@ -114,12 +132,13 @@ impl Machine {
         self.asleep > 0 || self.pace.is_asleep()
     }
 
-    /// Forgets what was seen so far, because calls after it were missed.
+    /// Forgets what was seen so far, because the next calls are missed, and frees its memory.
     #[cold]
     fn forget(&mut self) {
         self.history.clear();
-        self.watch.restart();
+        self.watch = Watch::new(self.config.proof);
         self.stretches = Stretches::default();
+        self.familiar = Familiar::default();
         self.found = None;
     }
 }

@@ -49,6 +49,10 @@ impl Shelf {
         self.holder.map(|holder| &mut self.courses[holder])
     }
 
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        self.segment
+    }
+
     /// The number of blocks in use in the segment.
     pub(crate) fn live(&self) -> u64 {
         self.holder.map_or(0, |holder| self.courses[holder].live())
@@ -149,9 +153,23 @@ impl Shelf {
     }
 
     /// Gives the segment's pages back, if nothing is live in it.
-    pub(crate) fn rest(&self, ground: &mut impl Ground) {
+    pub(crate) fn give_back(&mut self, ground: &mut impl Ground) {
         if let Some(segment) = self.segment.filter(|_| self.live() == 0) {
             ground.rest(segment);
+            self.begin_on_fresh_pages();
+        }
+    }
+
+    /// Records that the segment's pages were given back.
+    pub(crate) fn begin_on_fresh_pages(&mut self) {
+        self.courses.iter_mut().for_each(Course::begin_on_fresh_pages);
+    }
+
+    /// Forgets a plan, unless blocks of it are in use.
+    pub(crate) fn drop_plan(&mut self, plan: &Arc<Solved>) {
+        let at = self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), plan));
+        if let Some(at) = at.filter(|&at| Some(at) != self.holder || self.live() == 0) {
+            self.remove(at);
         }
     }
 

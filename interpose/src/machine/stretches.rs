@@ -18,8 +18,9 @@ use rustc_hash::FxHasher;
 
 use crate::token::Token;
 
-/// The number of entries for digests of stretches; a power of two.
-const PLACES: usize = 256;
+/// The least and the greatest number of entries for digests of stretches; powers of two.
+const FEWEST_PLACES: usize = 16;
+const MOST_PLACES: usize = 256;
 /// The least number of calls in a stretch that is not ended by a mark.
 const SHORTEST: u64 = 16;
 /// The most calls in a stretch.
@@ -81,14 +82,35 @@ impl Stretches {
         let mut hasher = FxHasher::default();
         calls.hash(&mut hasher);
         let digest = hasher.finish();
-        self.seen.resize(PLACES, (0, 0));
-        #[expect(clippy::cast_possible_truncation, reason = "low bits")]
-        let (known, count) = &mut self.seen[digest as usize % PLACES];
+        while self.is_taken(digest) && self.seen.len() < MOST_PLACES {
+            self.grow();
+        }
+        let (known, count) = self.place(digest);
         if *known != digest {
             (*known, *count) = (digest, 0);
         }
         *count += 1;
         *count
+    }
+
+    fn place(&mut self, digest: u64) -> &mut (u64, u64) {
+        #[expect(clippy::cast_possible_truncation, reason = "low bits")]
+        let at = digest as usize % self.seen.len();
+        &mut self.seen[at]
+    }
+
+    /// Whether there is no place for a digest, or it has that of another one.
+    fn is_taken(&mut self, digest: u64) -> bool {
+        self.seen.is_empty()
+            || !matches!(self.place(digest), (known, count) if *count == 0 || *known == digest)
+    }
+
+    /// Doubles the number of places.
+    #[cold]
+    fn grow(&mut self) {
+        let count = (2 * self.seen.len()).max(FEWEST_PLACES);
+        let old = std::mem::replace(&mut self.seen, vec![(0, 0); count]);
+        old.into_iter().filter(|(_, count)| *count > 0).for_each(|one| *self.place(one.0) = one);
     }
 }
 

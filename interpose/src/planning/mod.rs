@@ -48,7 +48,7 @@ pub(crate) struct Job {
 
 enum State {
     Thread(Arc<thread::Planned>),
-    Sent(letter::Letter, Problem),
+    Sent(letter::Letter, Box<Problem>),
     /// Not worth a plan.
     Refused(Unsolved),
     /// The result was collected, or there will be none.
@@ -66,7 +66,7 @@ impl Job {
             Err(reason) => return Some(Self { how, state: State::Refused(reason) }),
         };
         match letter::Letter::send(folder, problem.instance(), how.patience) {
-            Some(letter) => Some(Self { how, state: State::Sent(letter, problem) }),
+            Some(letter) => Some(Self { how, state: State::Sent(letter, Box::new(problem)) }),
             None => Self::in_thread(problem.into_round(), how),
         }
     }

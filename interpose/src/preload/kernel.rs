@@ -3,6 +3,8 @@
 //! - What the program does to the pages of a planned block ends with the block: see [`marks`].
 //! - A program that has forbidden itself system calls (seccomp) would be killed for those of the library. So the library
 //!   ends its work first.
+//! - The first child in a new name space of processes is the one on which all others there depend. So the library
+//!   starts none from then on: see [`idle`].
 //! - A handler on a small stack of its own gets its memory from the real allocator, which needs little stack.
 //!
 //! A program that makes these calls without the C library is not noticed.
@@ -13,7 +15,7 @@ use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::transmute;
 
 use super::real::Lazy;
-use super::{marks, symbols, thread};
+use super::{idle, marks, symbols, thread};
 
 static MADVISE: Lazy = Lazy::new(c"madvise");
 static MPROTECT: Lazy = Lazy::new(c"mprotect");
@@ -25,11 +27,13 @@ static MUNMAP: Lazy = Lazy::new(c"munmap");
 static MREMAP: Lazy = Lazy::new(c"mremap");
 static PRCTL: Lazy = Lazy::new(c"prctl");
 static SIGALTSTACK: Lazy = Lazy::new(c"sigaltstack");
+static UNSHARE: Lazy = Lazy::new(c"unshare");
+static SETNS: Lazy = Lazy::new(c"setns");
 
 /// Looks up all functions while there is only one thread.
 pub(super) fn prepare() {
     let memory = [&MADVISE, &MPROTECT, &PKEY_MPROTECT, &MLOCK, &MLOCK2, &MMAP, &MUNMAP, &MREMAP];
-    for function in memory.into_iter().chain([&PRCTL, &SIGALTSTACK]) {
+    for function in memory.into_iter().chain([&PRCTL, &SIGALTSTACK, &UNSHARE, &SETNS]) {
         let _ = function.get();
     }
     #[cfg(target_arch = "x86_64")]
@@ -44,7 +48,10 @@ macro_rules! next {
             Some(at) => unsafe {
                 transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(at)($($argument),*)
             },
-            None => refuse(libc::ENOSYS) as $result,
+            None => {
+                refuse(libc::ENOSYS);
+                -1_i32 as $result
+            }
         }
     };
 }
@@ -263,6 +270,28 @@ pub unsafe extern "C" fn prctl(
         symbols::freeze();
     }
     next!(PRCTL, fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int, what, first, second, third, fourth)
+}
+
+/// # Safety
+///
+/// As `unshare` of Linux.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    if flags & libc::CLONE_NEWPID != 0 {
+        idle::start_no_more();
+    }
+    next!(UNSHARE, fn(c_int) -> c_int, flags)
+}
+
+/// # Safety
+///
+/// As `setns` of Linux.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
+    if kind == 0 || kind & libc::CLONE_NEWPID != 0 {
+        idle::start_no_more();
+    }
+    next!(SETNS, fn(c_int, c_int) -> c_int, file, kind)
 }
 
 /// `syscall` of the C library, which is how libseccomp installs a filter. The system call may return twice (`vfork`) or

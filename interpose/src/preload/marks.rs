@@ -6,30 +6,36 @@
 #![allow(unsafe_code, reason = "mappings, and bits in one")]
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use super::process::keeping_errno;
 use super::segments::{self, Entry, word};
 use super::{heap, kernel};
 use crate::course::Segment;
-
-const PAGE: u64 = 4096;
+use crate::machine::PAGE;
 
 /// The marks of a segment.
 pub(super) struct Marks {
     /// A bit for each page, once there is a mark; never unmapped.
     bits: AtomicPtr<AtomicU64>,
+    /// Whether a page was replaced, which has no huge pages from then on.
+    are_replaced: AtomicBool,
 }
 
 impl Marks {
     pub(super) const fn new() -> Self {
-        Self { bits: AtomicPtr::new(ptr::null_mut()) }
+        Self { bits: AtomicPtr::new(ptr::null_mut()), are_replaced: AtomicBool::new(false) }
     }
 
     /// Whether any page was ever marked.
     #[inline]
     fn are_there(&self) -> bool {
         !self.bits.load(Ordering::Acquire).is_null()
+    }
+
+    /// Whether pages were replaced since the last call.
+    pub(super) fn take_replaced(&self) -> bool {
+        self.are_replaced.swap(false, Ordering::Relaxed)
     }
 
     /// The word with the bit of a page, and the bit; `None` if there are no marks.
@@ -101,7 +107,8 @@ fn undo_marked(entry: &Entry, address: u64) {
     for page in pages(entry, address).filter(|&page| entry.marks.take(page)) {
         let at = segment.base + page * PAGE;
         if begin <= at && at + PAGE <= end {
-            replace(at, segment);
+            replace(at);
+            entry.marks.are_replaced.store(true, Ordering::Relaxed);
         } else {
             restore(at);
         }
@@ -109,13 +116,11 @@ fn undo_marked(entry: &Entry, address: u64) {
 }
 
 /// Replaces a page by a new one.
-fn replace(at: u64, segment: Segment) {
+fn replace(at: u64) {
     let page = ptr::with_exposed_provenance_mut(word(at));
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: the page belongs to a block that is being freed, so nobody needs its contents.
     unsafe { kernel::map_unmarked(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    // So that the kernel can join it with its neighbours.
-    segments::advise_huge_pages(at, PAGE, segment.len);
 }
 
 /// Restores a page that another block uses, too.

@@ -15,6 +15,7 @@ mod check;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod heap;
+mod idle;
 mod kernel;
 mod marks;
 mod pieces;

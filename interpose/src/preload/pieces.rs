@@ -111,7 +111,7 @@ fn cut(size: usize, align: usize) -> *mut u8 {
         let at = next.next_multiple_of(align.max(LEAST));
         // The address 0 and an exact end have no chunk.
         let end = next.next_multiple_of(CHUNK);
-        if next % CHUNK != 0 && at + size <= end {
+        if !next.is_multiple_of(CHUNK) && at + size <= end {
             match NEXT.compare_exchange_weak(next, at + size, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return ptr::with_exposed_provenance_mut(at),
                 Err(now) => next = now,

@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) huge_pages: bool,
     /// The most time that a plan may take.
     pub(super) patience: Duration,
+    /// Plans without a round for this long give their memory back; zero: they keep it.
+    pub(super) idle: Duration,
     /// The file for the statistics: a line for each process.
     pub(super) report: Option<PathBuf>,
     /// The file for the recorded requests; then nothing is planned. The process number is appended to the name.
@@ -70,6 +72,7 @@ impl Settings {
             checks: is_on("PLANLAB_CHECK"),
             huge_pages: number::<u64>("PLANLAB_HUGE_PAGES") != Some(0),
             patience: Duration::from_millis(number("PLANLAB_PLAN_MS").unwrap_or(200)),
+            idle: Duration::from_millis(number("PLANLAB_IDLE_MS").unwrap_or(2000)),
             report: file("PLANLAB_REPORT"),
             record: file("PLANLAB_RECORD"),
             launcher: file("PLANLAB_LAUNCHER"),

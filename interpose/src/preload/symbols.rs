@@ -11,7 +11,7 @@ use super::process::Process;
 use super::segments::{self, Entry};
 use super::settings::{self, settings};
 use super::thread::{Inner, Inside};
-use super::{marks, real, record};
+use super::{idle, marks, real, record};
 use crate::machine::Answer;
 
 /// One in this many calls of each thread is timed; not its first, which sets things up.
@@ -55,6 +55,7 @@ pub(super) fn is_frozen() -> bool {
 #[cold]
 pub(super) fn freeze() {
     if let Some(settings) = settings().filter(|_| !IS_FROZEN.swap(true, Ordering::Relaxed)) {
+        idle::start_no_more();
         settings::write(settings);
         real::untrim();
     }
@@ -141,8 +142,7 @@ fn hand_out(process: &mut Process, at: u64, size: usize, zeroed: bool) -> *mut c
     }
     let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
     if zeroed {
-        // SAFETY: the plan has this many bytes there, and nobody else uses them.
-        unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
+        segments::clear(at, size as u64);
     }
     block
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::process::Process;
-use super::segments;
 use super::settings::{Settings, settings};
+use super::{idle, segments, symbols};
 use crate::machine::Machine;
 use crate::tally::Tally;
 
@@ -87,7 +87,7 @@ pub(super) fn hands_all_through() -> bool {
 extern "C" fn end(value: *mut c_void) {
     let state: *mut Thread = value.cast();
     set(UNWATCHED);
-    if state == UNWATCHED {
+    if state == UNWATCHED || symbols::is_frozen() {
         return;
     }
     // SAFETY: states are never freed.
@@ -99,6 +99,7 @@ extern "C" fn end(value: *mut c_void) {
         machine.give_back(process);
     }
     drop(inside);
+    idle::thread_ends();
     RESTING.fetch_add(1, Ordering::Relaxed);
     state.is_resting.store(true, Ordering::Release);
 }
@@ -275,6 +276,7 @@ impl Drop for Inside {
 /// Called in the child of a fork, which has one thread: forgets pending plans and resets the statistics.
 pub(super) fn after_fork() {
     segments::after_fork();
+    idle::after_fork();
     super::report::after_fork();
     let own = value();
     for state in all() {

@@ -70,6 +70,33 @@ fn a_program_that_forbids_itself_system_calls_goes_on() {
     }
 }
 
+/// Runs a program with large rounds, whose plan's memory goes back after a fifth of a second. Without the library's
+/// checks, which write to all of it.
+fn assert_same_when_idle(words: &[&str]) -> Output {
+    let plain = run(program(), words, &[]);
+    assert_eq!(plain.status.signal(), None, "{words:?}: {plain:?}");
+    let settings = [("LD_PRELOAD", library()), ("PLANLAB_IDLE_MS", "200".into())];
+    let settings = settings.each_ref().map(|(name, value)| (*name, value.to_str().expect("text")));
+    let under = run(program(), words, &settings);
+    assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
+    under
+}
+
+#[test]
+fn a_watched_program_that_forbids_itself_system_calls_goes_on() {
+    for how in ["strict", "prctl", "syscall"] {
+        let under = assert_same_when_idle(&["watched", how]);
+        let stderr = String::from_utf8_lossy(&under.stderr);
+        // The kernel may not say how many there are.
+        assert!(["1 children", "-1 children"].contains(&stderr.trim()), "{how}: {stderr}");
+    }
+}
+
+#[test]
+fn no_watcher_leads_a_name_space() {
+    assert_same_when_idle(&["leads"]);
+}
+
 #[test]
 fn a_program_that_asks_for_filters_keeps_its_plans() {
     let shares = assert_same(&["asks"]);

@@ -2,6 +2,7 @@
 
 mod aside;
 mod common;
+mod memory;
 mod plugged;
 mod programs;
 mod random;

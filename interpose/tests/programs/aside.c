@@ -2,6 +2,7 @@
  * libplanlab.so they print the same as without it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -220,6 +221,109 @@ static void asks(void) {
         net(directly);
 }
 
+enum { LARGE = 12 << 20 };
+
+/* Whether all bytes of a block have this value. */
+static int holds(const char *block, char value, size_t size) {
+    for (size_t at = 0; at < size; at++)
+        if (block[at] != value)
+            return 0;
+    return 1;
+}
+
+/* Large blocks, which are idle from the end of the round on; every second one is zeroed. `pause` is called while one is
+ * in use. */
+static void large_round(void (*pause)(void)) {
+    char *before = NULL;
+    for (int layer = 0; layer < 6; layer++) {
+        size_t size = LARGE - PAGE * (size_t)layer;
+        char *block = layer % 2 ? calloc(1, size) : malloc(size);
+        if (layer % 2 && !holds(block, 0, size))
+            abort();
+        memset(block, layer + 1, size);
+        if (layer == 3)
+            pause();
+        if (before && !holds(before, (char)layer, size))
+            abort();
+        free(before);
+        before = block;
+    }
+    free(before);
+}
+
+static void go_on(void) {
+}
+
+/* Lasts some hundred milliseconds, and makes no system call. */
+static void compute(void) {
+    for (volatile unsigned step = 0; step < 300000000; step++)
+        ;
+}
+
+static void large_rounds(void) {
+    for (int round = 0; round < 14; round++) {
+        large_round(go_on);
+        usleep(round > 2 && round < 8 ? 60000 : 0);
+    }
+}
+
+/* The number of children on stderr, if the kernel says so: the library's watching process is one. */
+static void print_children(void) {
+    char name[64], text[256] = "";
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    int file = open(name, O_RDONLY), count = -1;
+    if (file >= 0 && read(file, text, sizeof text - 1) >= 0) {
+        count = 0;
+        for (char *at = text; *at; at++)
+            count += *at == ' ';
+    }
+    close(file);
+    fprintf(stderr, "%d children\n", count);
+}
+
+/* Forbids itself system calls while its plan's memory is watched, and goes on: with pauses in which nothing is in use,
+ * and with some in which a block is. */
+static void watched(const char *how) {
+    void *kept[4];
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    for (int at = 0; at < 4; at++)
+        kept[at] = memset(malloc(20 << 20), 1, 20 << 20);
+    for (int at = 0; at < 4; at++)
+        free(kept[at]);
+    large_rounds();
+    print_children();
+    forbid(how);
+    large_round(compute);
+    for (int round = 0; round < 4; round++) {
+        large_round(round == 2 ? compute : go_on);
+        compute();
+    }
+    if (write(STDOUT_FILENO, "ok\n", 3) != 3)
+        abort();
+    if (!strcmp(how, "strict"))
+        syscall(SYS_exit, 3);
+    _exit(3);
+}
+
+/* Begins a name space of processes after some rounds; the first child made from then on leads it. */
+static void leads(void) {
+    large_rounds();
+    usleep(400000);
+    puts(unshare(CLONE_NEWUSER | CLONE_NEWPID) ? strerror(errno) : "a name space");
+    large_rounds();
+    usleep(400000);
+    fflush(stdout);
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(getpid() == 1 ? 1 : 2);
+    if (child < 0)
+        perror("fork");
+    waitpid(child, &status, 0);
+    printf("%#x\n", status);
+}
+
 static int layer_of_call;
 static const char *wanted;
 
@@ -333,6 +437,10 @@ int main(int length, char **words) {
         forbids(words[2], atoi(words[3]));
     else if (!strcmp(word, "asks"))
         asks();
+    else if (!strcmp(word, "watched") && length > 2)
+        watched(words[2]);
+    else if (!strcmp(word, "leads"))
+        leads();
     else if (!strcmp(word, "treats") && length > 2)
         treats(words[2]);
     else
