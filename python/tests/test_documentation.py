@@ -36,7 +36,7 @@ class Examples(unittest.TestCase):
 
     def test_the_examples_of_the_guide_are_true(self):
         blocks = [block for block in self.blocks(GUIDE) if block.startswith(">>>")]
-        self.assertEqual(len(blocks), 2)
+        self.assertEqual(len(blocks), 3)
         self.assert_true("guide", "".join(blocks))
 
     def test_the_guide_has_the_example_of_the_folder(self):

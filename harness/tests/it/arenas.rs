@@ -92,7 +92,7 @@ fn no_step_is_said_of_a_sum() {
         line.unwrap_or_else(|| panic!("{start}: {text}")).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let plan = said(&["plan", "t.csv"]);
-    assert_eq!(line(&plan, "height"), "height 7.84 MiB, the sum of 2 arenas");
+    assert_eq!(line(&plan, "height"), "height 7.84 MiB (8220000), the sum of 2 arenas");
     assert_eq!(line(&plan, "sram"), "sram 256 KiB 215 KiB 215 KiB 2");
     assert_eq!(line(&plan, "dram"), "dram 16.0 MiB 7.63 MiB 7.63 MiB 5");
     let bound = said(&["bound", "t.csv"]);

@@ -297,7 +297,13 @@ mod tests {
             let frame = frame.expect("an empty table");
             let documented: BTreeSet<&str> = of(table).map(|column| column.name).collect();
             for name in frame.get_column_names() {
-                assert!(documented.contains(name.as_str()), "{table}: {name} is not in COLUMNS");
+                // The view over rows has these columns under the names of the glossary.
+                let name = match (table, name.as_str()) {
+                    ("rows", "relaxed_load") => "load",
+                    ("rows", "load") => "load_without_in_place",
+                    (_, name) => name,
+                };
+                assert!(documented.contains(name), "{table}: {name} is not in COLUMNS");
             }
         }
     }

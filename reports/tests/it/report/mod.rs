@@ -85,7 +85,7 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         stderr_tail: "first\nlast <line>\n".to_owned(),
         height: None,
         load: 96,
-        relaxed_load: 64,
+        relaxed_load: 96,
         bound: 96,
         bound_evidence: Evidence::Load,
         bound_scope: Scope::NoHandOver,

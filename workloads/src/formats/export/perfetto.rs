@@ -62,7 +62,7 @@ impl Events {
     fn new(trace: &Trace) -> Self {
         let head = json!({
             "displayTimeUnit": "ns",
-            "otherData": { "workload": trace.labels.meta("workload"), "made by": "planlab export perfetto" },
+            "otherData": { "workload": trace.labels.meta("workload").map(printable_line), "made by": "planlab export perfetto" },
         });
         let mut bytes = serde_json::to_vec(&head).expect(Self::JSON);
         // The events are the last field of the object.
