@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::training_net::{FunctionId, FunctionKind, TrainingNet};
+use crate::schedule::training_net::{FunctionId, TrainingNet};
 
 /// Relative difference below which two times count as equal: sums of seconds in another order, and the tolerance with
 /// which the validator compares times.
@@ -71,23 +71,34 @@ impl ScheduleBound {
 
 /// The sums that the gradient of a map requires and no other map shares.
 ///
-/// A gradient has one part from each use of its map. A part is the map's own unless an addition passes it to several
-/// maps: these may share a sum of such parts.
+/// A gradient has one part from each use of its map. Additions pass the same value on to several uses: equal parts are
+/// one value, which a sum may read twice. A value is the map's own unless several maps have it as a part: these may
+/// share a sum of such values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GradientSums {
-    /// The functions whose backward passes make parts that are the map's own, one entry for each part. For a part that
-    /// additions pass on, this is the addition.
-    pub own: Vec<FunctionId>,
-    /// One sum fewer than the map has parts; 0 if no backward pass reads the gradient.
+    /// For each of the map's own values, the function of each part that equals it: the function whose backward pass makes
+    /// it, or the addition that passes it on. Empty if no backward pass reads the gradient.
+    pub own: Vec<Vec<FunctionId>>,
+    /// One fewer than the values that the gradient includes, each once.
     pub most: usize,
 }
 
 impl GradientSums {
-    /// The least number of sums that include a part of these functions.
+    /// The least number of sums that include an own value which one of these functions contributes.
+    ///
+    /// Take n such sums that yield the gradient from k of these values. Each value and each sum except the last is read
+    /// by one of the n sums, which read two operands each: 2n >= k + n - 1, and one more if the gradient includes
+    /// another value, which must be an operand, too. And a sum has at most twice as many parts as the larger operand.
     #[must_use]
     pub fn count(&self, is_counted: impl Fn(FunctionId) -> bool) -> usize {
-        // Of two parts at least one sum includes the first; of n parts, all n - 1 sums include one of them.
-        self.own.iter().filter(|&&function| is_counted(function)).count().min(self.most)
+        let counted = |functions: &&Vec<FunctionId>| functions.iter().any(|&function| is_counted(function));
+        let (values, parts) = self
+            .own
+            .iter()
+            .filter(counted)
+            .fold((0, 0_usize), |(values, parts), functions| (values + 1, parts + functions.len()));
+        let doublings = parts.next_power_of_two().ilog2() as usize;
+        values.min(self.most).max(doublings)
     }
 }
 
@@ -120,9 +131,8 @@ impl Gradients {
         }
         for id in net.function_ids() {
             let function = net.function(id);
-            let passes_on = function.kind == FunctionKind::Add;
-            gradients.is_read[function.output.index()] =
-                !passes_on || function.inputs.iter().any(|input| gradients.is_read[input.index()]);
+            gradients.is_read[function.output.index()] = net.has_backward_pass(id)
+                || function.inputs.iter().any(|input| gradients.is_read[input.index()]);
         }
         gradients
     }
@@ -145,7 +155,7 @@ impl Gradients {
         };
         for (place, input) in function.inputs.iter().enumerate() {
             let part = match self.whole[output] {
-                Some(gradient) if function.kind == FunctionKind::Add => gradient,
+                Some(gradient) if !net.has_backward_pass(id) => gradient,
                 _ => self.number(Term::Part(id, place)),
             };
             self.parts[input.index()].push((part, id));
@@ -174,11 +184,13 @@ impl Gradients {
         let owners = self.owners();
         let mut sums = vec![GradientSums::default(); self.parts.len()];
         for map in self.summed() {
-            let own = self.parts[map].iter().filter(|&&(number, _)| owners[number].len() == 1);
-            sums[map] = GradientSums {
-                own: own.map(|&(_, function)| function).collect(),
-                most: self.parts[map].len() - 1,
-            };
+            let mut values: BTreeMap<usize, Vec<FunctionId>> = BTreeMap::new();
+            for &(number, function) in &self.parts[map] {
+                values.entry(number).or_default().push(function);
+            }
+            let most = values.len() - 1;
+            values.retain(|&number, _| owners[number].len() == 1);
+            sums[map] = GradientSums { own: values.into_values().collect(), most };
         }
         sums
     }
@@ -197,9 +209,7 @@ pub fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
     let (net, times) = (&problem.net, &problem.times);
     let gradients = Gradients::new(net);
     let passes = net.function_ids().map(|id| {
-        let function = net.function(id);
-        let passes_on = function.kind == FunctionKind::Add && net.last_use(function.output).is_some();
-        let backward = if passes_on { 0.0 } else { times.backward()[id.index()] };
+        let backward = if net.has_backward_pass(id) { times.backward()[id.index()] } else { 0.0 };
         times.forward()[id.index()] + backward
     });
     let sums = gradients.sums();
@@ -219,4 +229,52 @@ fn shared_seconds(gradients: &Gradients, sums: &[GradientSums], seconds: &[f64])
         owners[first].iter().map(|&owner| seconds[owner]).fold(f64::INFINITY, f64::min)
     };
     shared.map(|map| (gradients.whole[map], least(map))).collect::<BTreeMap<_, _>>().into_values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Bytes;
+
+    use super::*;
+    use crate::schedule::training_net::{FeatureMap, Function, FunctionKind, MapId, Work};
+
+    /// A net of equal maps: the first is an input, each of the others is made from these maps. The last one has a
+    /// backward pass, and those with one input.
+    fn net_of(inputs: &[&[usize]]) -> TrainingNet {
+        let map = |_| FeatureMap { name: String::new(), bytes: Bytes::new(4) };
+        let function = |(index, inputs): (usize, &&[usize])| Function {
+            name: String::new(),
+            kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },
+            inputs: inputs.iter().map(|&map| MapId::from_index(map)).collect(),
+            output: MapId::from_index(index + 1),
+            needs: Vec::new(),
+            forward: Work::default(),
+            backward: Work::default(),
+        };
+        let functions = inputs.iter().enumerate().map(function).collect();
+        TrainingNet::new("equal", 1, 0, (0..=inputs.len()).map(map).collect(), functions).expect("a net")
+    }
+
+    /// The sums that the gradient of map 1 requires.
+    fn sums_of_first(inputs: &[&[usize]]) -> usize {
+        gradient_sums(&net_of(inputs))[1].count(|_| true)
+    }
+
+    #[test]
+    fn equal_parts_of_a_gradient_are_one_value() {
+        // p + q + r.
+        assert_eq!(sums_of_first(&[&[0], &[1], &[1], &[1]]), 2);
+        // p + p.
+        assert_eq!(sums_of_first(&[&[0], &[1, 1], &[2]]), 1);
+        // (p + p) + (p + p), and the same by additions of different maps.
+        assert_eq!(sums_of_first(&[&[0], &[1, 1], &[1, 1], &[2, 3], &[4]]), 2);
+        assert_eq!(sums_of_first(&[&[0], &[0], &[1, 2], &[3, 1], &[1, 4], &[1, 5], &[6]]), 2);
+        // (p + q) + (p + q).
+        assert_eq!(sums_of_first(&[&[0], &[1, 1], &[2], &[1, 1], &[4]]), 2);
+        // p + p + q: one sum includes q.
+        let sums = gradient_sums(&net_of(&[&[0], &[1, 1], &[2], &[1]]));
+        assert_eq!(sums[1].count(|_| true), 2);
+        assert_eq!(sums[1].count(|function| function.index() == 3), 1);
+        assert_eq!(sums[1].count(|_| false), 0);
+    }
 }

@@ -441,6 +441,18 @@ impl TrainingNet {
     pub fn has_gradient(&self, map: MapId) -> bool {
         self.producer(map).is_some()
     }
+
+    /// Whether the function has a backward pass. An addition has none if its output is read: each of its inputs has the
+    /// gradient of the output as a part of its own.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such function.
+    #[must_use]
+    pub fn has_backward_pass(&self, id: FunctionId) -> bool {
+        let function = self.function(id);
+        function.kind != FunctionKind::Add || self.last_use(function.output).is_none()
+    }
 }
 
 #[cfg(test)]

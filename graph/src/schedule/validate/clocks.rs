@@ -5,7 +5,7 @@ use crate::schedule::events::{Completions, Engine};
 
 /// The start of an event, and what is surely complete by then.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moment {
+pub(super) struct EventStart {
     pub(super) seconds: f64,
     pub(super) clock: Completions,
 }
@@ -16,8 +16,8 @@ impl Audit<'_> {
         loop {
             let before = self.starts.each_ref().map(Vec::len);
             for engine in Engine::ALL {
-                while let Some(moment) = self.next_start(engine) {
-                    self.starts[engine.index()].push(moment);
+                while let Some(start) = self.next_start(engine) {
+                    self.starts[engine.index()].push(start);
                 }
             }
             if self.starts.each_ref().map(Vec::len) == before {
@@ -36,25 +36,26 @@ impl Audit<'_> {
 
     /// The start of the next event of an engine; `None` if there is no such event, or if its conditions are not known
     /// yet.
-    fn next_start(&self, engine: Engine) -> Option<Moment> {
+    fn next_start(&self, engine: Engine) -> Option<EventStart> {
         let place = self.starts[engine.index()].len();
         let event = self.schedule.of(engine).get(place)?;
         let mut wanted = event.waits();
         wanted[engine.index()] = wanted[engine.index()].max(u32::try_from(place).ok()?);
-        let mut moment = Moment::default();
+        let mut event_start = EventStart::default();
         for other in Engine::ALL {
             let Some(last) = (wanted[other.index()] as usize).checked_sub(1) else { continue };
             let start = self.starts[other.index()].get(last)?;
-            moment.seconds = moment.seconds.max(start.seconds + self.schedule.of(other)[last].seconds);
-            join(&mut moment.clock, start.clock);
-            moment.clock[other.index()] = moment.clock[other.index()].max(wanted[other.index()]);
+            event_start.seconds =
+                event_start.seconds.max(start.seconds + self.schedule.of(other)[last].seconds);
+            join(&mut event_start.clock, start.clock);
+            event_start.clock[other.index()] = event_start.clock[other.index()].max(wanted[other.index()]);
         }
         if let Some(together) = event.with {
             let start = self.starts[Engine::Compute.index()].get(together as usize)?;
-            moment.seconds = moment.seconds.max(start.seconds);
-            join(&mut moment.clock, start.clock);
+            event_start.seconds = event_start.seconds.max(start.seconds);
+            join(&mut event_start.clock, start.clock);
         }
-        Some(moment)
+        Some(event_start)
     }
 
     /// Whether `first` is surely complete when `second` starts.

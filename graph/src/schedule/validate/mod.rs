@@ -27,7 +27,7 @@ use planlab_dsa::{BufferId, Bytes};
 use crate::schedule::events::{Content, Engine, Event, Schedule, Task};
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::training_net::{FunctionId, MapId};
-use clocks::Moment;
+use clocks::EventStart;
 use values::Value;
 
 /// The result for a correct schedule.
@@ -165,7 +165,7 @@ struct Audit<'a> {
     /// For each buffer, the event that writes it; `None` if it exists from the start.
     writers: Vec<Option<EventId>>,
     frees: Vec<Option<EventId>>,
-    starts: [Vec<Moment>; 3],
+    starts: [Vec<EventStart>; 3],
     numbers: BTreeMap<Value, usize>,
     /// The sums, by number.
     sums: BTreeMap<usize, Vec<usize>>,
