@@ -246,8 +246,8 @@ pub struct ScheduleRun<'p> {
     bound: ScheduleBound,
     shortfall: Option<String>,
     trajectory: Vec<ScheduleMark>,
-    /// All schedules that a consulted scheduler offers; `None` if only the best counts.
-    offers: Option<Vec<Verified>>,
+    /// The schedules that a consulted scheduler offers, except the best; `None` if only the best counts.
+    others: Option<Vec<Verified>>,
     observer: Box<dyn FnMut(&Verified) + 'p>,
 }
 
@@ -285,7 +285,7 @@ pub fn execute_scheduler_observed<'p>(
         bound: compute_bound(problem),
         shortfall: None,
         trajectory: Vec::new(),
-        offers: None,
+        others: None,
         observer: Box::new(observer),
     };
     let end = match scheduler.schedule(&mut run) {
@@ -360,15 +360,17 @@ impl<'p> ScheduleRun<'p> {
     pub fn offer(&mut self, schedule: Schedule) -> Result<(), ScheduleHalt> {
         let verified = Verified::new(self.problem, schedule)?;
         let seconds = verified.seconds();
-        if let Some(offers) = &mut self.offers {
-            offers.push(verified.clone());
-        }
         if self.best.as_ref().is_some_and(|best| best.seconds() <= seconds) {
+            if let Some(others) = &mut self.others {
+                others.push(verified);
+            }
             return Ok(());
         }
         self.trajectory.push(ScheduleMark { elapsed: self.elapsed(), work: self.work, seconds });
         (self.observer)(&verified);
-        self.best = Some(verified);
+        if let (Some(slower), Some(others)) = (self.best.replace(verified), &mut self.others) {
+            others.push(slower);
+        }
         self.judge()?;
         match self.budget.target {
             Some(target) if seconds <= target => Err(ScheduleHalt::Stop(Stop::TargetReached)),
@@ -376,13 +378,13 @@ impl<'p> ScheduleRun<'p> {
         }
     }
 
-    /// Runs another scheduler within the limits of this run, and returns the schedules that it offers, in its order.
-    /// They do not count as offered to this run.
+    /// Runs another scheduler within the limits of this run. Returns the schedules that it offers, the fastest last, and
+    /// how it ends. The schedules do not count as offered to this run.
     ///
     /// # Errors
     ///
-    /// As the other scheduler, but it may prove its best schedule, or fall short.
-    pub fn consult(&mut self, scheduler: &dyn Scheduler) -> Result<Vec<Verified>, ScheduleHalt> {
+    /// The end is as of the other scheduler, but it may prove its best schedule, or fall short.
+    pub fn consult(&mut self, scheduler: &dyn Scheduler) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
         let mut run = ScheduleRun {
             problem: self.problem,
             budget: ScheduleBudget { target: None, ..self.budget.clone() },
@@ -393,16 +395,16 @@ impl<'p> ScheduleRun<'p> {
             bound: self.bound,
             shortfall: None,
             trajectory: Vec::new(),
-            offers: Some(Vec::new()),
+            others: Some(Vec::new()),
             observer: Box::new(|_| ()),
         };
-        let end = scheduler.schedule(&mut run);
+        let end = match scheduler.schedule(&mut run) {
+            Err(ScheduleHalt::Stop(Stop::Proved)) => Ok(()),
+            end => end,
+        };
         self.work = run.work;
         self.bound = run.bound;
-        match end {
-            Ok(()) | Err(ScheduleHalt::Stop(Stop::Proved)) => Ok(run.offers.unwrap_or_default()),
-            Err(halt) => Err(halt),
-        }
+        (run.others.into_iter().flatten().chain(run.best).collect(), end)
     }
 
     /// Claims that no schedule takes less time.

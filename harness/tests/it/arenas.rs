@@ -93,12 +93,15 @@ fn no_step_is_said_of_a_sum() {
     };
     let plan = said(&["plan", "t.csv"]);
     assert_eq!(line(&plan, "height"), "height 7.84 MiB (8220000), the sum of 2 arenas");
-    assert_eq!(line(&plan, "sram"), "sram 256 KiB 215 KiB 215 KiB 2");
-    assert_eq!(line(&plan, "dram"), "dram 16.0 MiB 7.63 MiB 7.63 MiB 5");
+    assert_eq!(line(&plan, "sram"), "sram 256 KiB (262144) 215 KiB (220000) 215 KiB (220000) 2");
+    assert_eq!(line(&plan, "dram"), "dram 16.0 MiB (16777216) 7.63 MiB (8000000) 7.63 MiB (8000000) 5");
     let bound = said(&["bound", "t.csv"]);
     assert!(bound.contains("sum of the loads of 2 arenas, each at a step of its own"), "{bound}");
-    assert_eq!(line(&bound, "sram"), "sram 256 KiB 215 KiB 2");
-    assert_eq!(line(&said(&["verify", "t.csv", "p.csv"]), "dram"), "dram 16.0 MiB 7.63 MiB 7.63 MiB 5");
+    assert_eq!(line(&bound, "sram"), "sram 256 KiB (262144) 215 KiB (220000) 2");
+    assert_eq!(
+        line(&said(&["verify", "t.csv", "p.csv"]), "dram"),
+        "dram 16.0 MiB (16777216) 7.63 MiB (8000000) 7.63 MiB (8000000) 5"
+    );
     let compared = said(&["compare", "t.csv", "--planner", "best-fit", "--planner", "bump"]);
     assert!(compared.starts_with("t.csv: 4 buffers, load 7.84 MiB, the sum of 2 arenas\n"), "{compared}");
     let (_, each) = compared.split_once("heights by arena:").expect("a table of heights");

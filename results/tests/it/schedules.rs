@@ -190,6 +190,29 @@ fn rows_that_contradict_each_other_or_themselves_are_found() {
     let claims: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert!(findings.len() == 2 && findings.iter().all(|finding| finding.is_refutation()), "{claims:?}");
     assert!(claims.iter().all(|claim| claim.contains("takes 1650000000 ns")), "{claims:?}");
+    let (is_refuted, text) = broken(&|row| {
+        // A problem with more memory: the other row's schedule fits into it.
+        row.problem = "ef".repeat(32);
+        row.capacity += 1_000_000_000;
+        row.bound_scope = "any".to_owned();
+        (row.bound_ns, row.iteration_ns) = (2_000_000_010, Some(3_000_000_000));
+    });
+    assert!(is_refuted && text.contains("but one of swap-all takes 2000000000 ns"), "{text}");
+    let mut unrelated = good.clone();
+    unrelated[0].problem = "ef".repeat(32);
+    (unrelated[0].bound_ns, unrelated[0].iteration_ns) = (2_500_000_000, Some(3_000_000_000));
+    unrelated[0].bound_scope = "any".to_owned();
+    let changes: [fn(&mut ScheduleRow); 4] = [
+        |row| (row.capacity, row.live_peak, row.height) = (14_900_000_000, Some(14_900_000_000), None),
+        |row| row.rates_digest = Some("ef".repeat(32)),
+        |row| row.batch = 256,
+        |row| row.bound_ns = 2_000_000_001,
+    ];
+    for change in changes {
+        let mut rows = unrelated.clone();
+        change(&mut rows[0]);
+        assert_eq!(audit_schedules(&rows), []);
+    }
     let (is_refuted, text) = broken(&|row| row.status = Status::InvalidPlan);
     assert!(is_refuted && text.contains("invalid-plan"), "{text}");
     for (change, reason) in [

@@ -7,8 +7,8 @@
 //! room or the rules. It is judged by the simulated time. It is refused unless the default allocator's best fit, or else
 //! first fit by area, finds offsets that end below the capacity.
 //!
-//! The search starts from the best of what the quick schedulers offer and of PoocH's classifications, each in the
-//! largest room found that leaves enough for its gaps. The heat, relative to the time at the start, falls
+//! What the quick schedulers offer counts as it is if its offsets fit. The search starts from the best of their classes
+//! and of PoocH's classifications, each in the largest room found that leaves enough for its gaps. The heat, relative to the time at the start, falls
 //! geometrically.
 //!
 //! # References
@@ -134,6 +134,7 @@ struct Search<'r, 'p> {
     maps: Vec<MapId>,
     capacity: Bytes,
     run: &'r mut ScheduleRun<'p>,
+    /// The fastest state that is placed: the start of the annealing.
     best: Option<(f64, State)>,
 }
 
@@ -144,14 +145,28 @@ impl Search<'_, '_> {
             self.fit(&self.labs[0].all(class), 0)?;
         }
         for scheduler in quick_schedulers() {
-            for offer in self.run.consult(&scheduler)? {
-                self.start_with_offer(&offer)?;
-            }
+            let (offers, end) = self.run.consult(&scheduler);
+            offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
+            end?;
+            offers.iter().try_for_each(|offer| self.start_with_offer(offer))?;
         }
         for rules in 0..POLICIES.len() {
             self.start_with_pooch(rules)?;
         }
         Ok(())
+    }
+
+    /// Offers a schedule of another scheduler if its offsets fit.
+    fn offer_as_it_is(&mut self, offer: &Verified) -> Result<(), ScheduleHalt> {
+        if offer.height() > self.capacity || !self.is_faster(offer.seconds()) {
+            return Ok(());
+        }
+        self.run.offer(Schedule { scheduler: KEY.to_owned(), ..offer.schedule().clone() })
+    }
+
+    /// Whether a schedule of this many seconds is faster than all that are offered.
+    fn is_faster(&self, seconds: f64) -> bool {
+        self.run.best().is_none_or(|best| seconds < best.seconds())
     }
 
     /// The classes of a schedule by all rules, if that is faster than what was found so far.
@@ -301,8 +316,10 @@ impl Search<'_, '_> {
             Ok(offsets) => {
                 if self.best.as_ref().is_none_or(|&(best, _)| seconds < best) {
                     self.best = Some((seconds, state));
-                    let placed = draft.place(&timeline, &offsets);
-                    self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })?;
+                    if self.is_faster(seconds) {
+                        let placed = draft.place(&timeline, &offsets);
+                        self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })?;
+                    }
                 }
                 Ok(Judged::Placed(seconds))
             }

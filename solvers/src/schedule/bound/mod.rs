@@ -4,14 +4,18 @@
 //!
 //! Take a function f, and the moment at which its backward pass starts. Some functions must have run by then: those
 //! that produce what the backward passes up to f read. Other backward passes must follow: those that depend on the
-//! gradients of f. Each map Y that a later event reads, in a chain of events that ends in a backward pass, is in one of
-//! three modes, the first that applies:
+//! gradients of f. Each of them reads maps, from buffers. If no buffer holds such a map Y at the moment, or receives it
+//! by a copy that has started, follow the buffer that is read back to its source: from a copy in to the first copy out
+//! of Y, and from there to the buffer that the copy out reads, until some function wrote the buffer. This gives one of
+//! three modes:
 //!
 //! - *kept*: a buffer holds Y at the moment, or receives it by a copy that has started;
-//! - *recomputed*: its function runs after the moment. Then each input of that function is in one of these modes, too.
-//!   If the function must have run before, its time is spent twice;
-//! - *swapped*: a copy in starts after the moment. The copy out has ended by then: its source was written before the
-//!   moment, as the function does not run after it, and is gone at the moment, as Y is not kept.
+//! - *recomputed*: the chain ends in a run of the function after the moment. The run reads the inputs of the function,
+//!   each in one of these modes, too. If the function must have run before, its time is spent twice;
+//! - *swapped*: the chain ends in a buffer that exists before the moment. It is gone at the moment, as Y is not kept: the
+//!   copy out that reads it has ended by then. The copy in that follows starts after the moment.
+//!
+//! Every map with a mode is read, directly or through runs of functions, for a backward pass that follows.
 //!
 //! Let K, S be the bytes of kept and of swapped maps, and R the seconds of functions that run twice. Let t be the
 //! moment, `before` and `after` the seconds of computing that must come before and after it, and `tail` the least time
@@ -25,6 +29,9 @@
 //! T >= t + S / copy_in + tail     t >= S / copy_out
 //! ```
 //!
+//! As S >= K + S - room, these are four lines in K + S, two of them with R; t + after is at most all computing if t is
+//! `before`.
+//!
 //! # The relaxation
 //!
 //! For a price p of a byte, the least R + p (K + S) over all choices of modes is a minimum cut: a map is either paid
@@ -33,12 +40,20 @@
 //! rising one cross. That holds for any prices: they decide how good the bound is, not whether it is true. The search
 //! for prices adds a line between the two cuts beside the crossing, until they are neighbours.
 //!
-//! The bound is the best over several moments. It is lowered by a part in 10^9, more than all sums are rounded by:
-//! capacities are whole numbers, rounded down, and a crossing is a mean of two heights.
+//! The bound is the best over several moments.
+//!
+//! # Rounding
+//!
+//! The bound is lowered by a part in 10^9, more than sums and products of positive numbers are rounded by. Capacities of
+//! the network are whole numbers, rounded down. Two kinds of differences remain. A line of T - R and one of R have slopes
+//! of opposite signs: their sum is lowered by what the rounding of both can change within the bytes of all maps. The
+//! height of a crossing is a mean of two heights; no weight is computed as a difference. The heights may have opposite
+//! signs, but the weighted parts are at most twice as large as T, as a falling line is.
 //!
 //! # Complexity
 //!
-//! About ten minimum cuts of O(n) nodes for each moment.
+//! O(n) time for each function, to choose the moments under the most pressure, and O(n) memory; about ten minimum cuts of
+//! O(n) nodes for each of these moments.
 //!
 //! # References
 //!
@@ -48,14 +63,14 @@
 mod moment;
 mod network;
 
-use planlab_graph::{
-    FunctionKind, ScheduleBound, ScheduleEvidence, SchedulingProblem, compute_bound, gradient_sums,
-};
+use planlab_graph::{ScheduleBound, ScheduleEvidence, SchedulingProblem, compute_bound, gradient_sums};
 
 use moment::{Choice, Moment};
 
 /// The relative amount by which the bound is lowered.
 const MARGIN: f64 = 1e-9;
+/// The relative amount by which the terms of a sum of lines are rounded at most.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
 /// The number of moments, those under the most pressure.
 const MOMENTS: usize = 4;
 /// The most prices that are tried at a moment.
@@ -67,11 +82,15 @@ pub fn lp_bound(problem: &SchedulingProblem) -> Option<ScheduleBound> {
     let sums = gradient_sums(&problem.net);
     let compute = compute_bound(problem).seconds;
     let tail = tail_seconds(problem);
-    let moments = problem.net.function_ids().filter_map(|id| Moment::new(problem, &sums, id));
-    let mut moments: Vec<_> = moments.filter(|moment| moment.pressure() > 0.0).collect();
-    moments.sort_by(|a, b| b.pressure().total_cmp(&a.pressure()));
-    moments.truncate(MOMENTS);
-    let bounds = moments.iter().map(|moment| Relaxation::new(moment, compute, tail).least_seconds());
+    let pressures =
+        problem.net.function_ids().filter_map(|id| Some((Moment::new(problem, id)?.pressure(), id)));
+    let mut pressures: Vec<_> = pressures.filter(|&(pressure, _)| pressure > 0.0).collect();
+    pressures.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let moments = pressures.into_iter().take(MOMENTS).filter_map(|(_, id)| Moment::new(problem, id));
+    let bounds = moments.map(|moment| {
+        let (before, after) = (moment.seconds_before(&sums), moment.seconds_after(&sums));
+        Relaxation::new(&moment, TimeParts { compute, before, after, tail }).least_seconds()
+    });
     let seconds = bounds.fold(0.0, f64::max) * (1.0 - MARGIN);
     (seconds > compute).then_some(ScheduleBound { seconds, evidence: ScheduleEvidence::Lp })
 }
@@ -85,9 +104,9 @@ fn tail_seconds(problem: &SchedulingProblem) -> f64 {
         let function = net.function(id);
         let producers = function.inputs.iter().filter_map(|&map| net.producer(map));
         let longest = producers.map(|producer| following[producer.index()]).fold(0.0, f64::max);
-        let passes_on = function.kind == FunctionKind::Add && net.last_use(function.output).is_some();
-        following[id.index()] = longest + if passes_on { 0.0 } else { backward[id.index()] };
-        if !passes_on && !function.needs.is_empty() {
+        let has_pass = net.has_backward_pass(id);
+        following[id.index()] = longest + if has_pass { backward[id.index()] } else { 0.0 };
+        if has_pass && !function.needs.is_empty() {
             least = least.min(following[id.index()]);
         }
     }
@@ -102,8 +121,15 @@ struct Line {
 }
 
 impl Line {
-    fn plus(self, other: Self) -> Self {
-        Self { height: self.height + other.height, slope: self.slope + other.slope }
+    const fn level(height: f64) -> Self {
+        Self { height, slope: 0.0 }
+    }
+
+    /// A line that is not above the sum of two lines for up to `most` bytes.
+    fn plus(self, other: Self, most: f64) -> Self {
+        let size = |line: Self| line.height.abs() + line.slope.abs() * most;
+        let height = self.height + other.height - ROUNDING * (size(self) + size(other));
+        Self { height, slope: self.slope + other.slope }
     }
 }
 
@@ -120,8 +146,8 @@ fn highest_crossing(lines: &[Line]) -> Crossing {
     for falling in lines.iter().filter(|line| line.slope < 0.0) {
         for rising in lines.iter().filter(|line| line.slope >= 0.0) {
             let width = rising.slope - falling.slope;
-            let share = rising.slope / width;
-            let height = share * falling.height + (1.0 - share) * rising.height;
+            let (weight, other) = (rising.slope / width, -falling.slope / width);
+            let height = weight * falling.height + other * rising.height;
             if height > best.height {
                 best = Crossing { bytes: (falling.height - rising.height) / width, height };
             }
@@ -130,50 +156,74 @@ fn highest_crossing(lines: &[Line]) -> Crossing {
     best
 }
 
+/// The parts of an iteration's time that no choice of modes changes, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct TimeParts {
+    /// Of all computing.
+    compute: f64,
+    /// Of the computing that comes before the moment.
+    before: f64,
+    /// Of the computing that comes after it, without functions that run again.
+    after: f64,
+    /// Of the backward passes that follow the arrival of any map.
+    tail: f64,
+}
+
 /// The relaxation at a moment.
 struct Relaxation<'m> {
     moment: &'m Moment<'m>,
     /// Lines of T that do not depend on R.
-    fixed: Vec<Line>,
+    fixed_lines: [Line; 2],
     /// Lines of T - R.
-    beside: Vec<Line>,
-    /// The price at which swapping a map, out and in, pays for recomputing it.
-    dearest: f64,
+    lines_without_recompute: [Line; 2],
+    /// The seconds to swap a byte, out and in.
+    swap_price: f64,
+    /// The bytes of all maps.
+    most: f64,
 }
 
 impl<'m> Relaxation<'m> {
-    fn new(moment: &'m Moment<'m>, compute: f64, tail: f64) -> Self {
+    fn new(moment: &'m Moment<'m>, parts: TimeParts) -> Self {
+        let TimeParts { compute, before, after, tail } = parts;
         let machine = moment.machine();
-        let [out, back] = [machine.copy_out, machine.copy_in].map(|rate| 1.0 / rate);
-        let level = |height: f64| Line { height, slope: 0.0 };
-        let swapped = |price: f64| Line { height: -moment.room * price, slope: price };
-        let fixed =
-            vec![level(moment.before + tail).plus(swapped(back)), level(tail).plus(swapped(out + back))];
-        let beside =
-            vec![level(compute), level(moment.before + moment.after), level(moment.after).plus(swapped(out))];
-        Self { moment, fixed, beside, dearest: out + back }
+        let [copy_out_seconds, copy_in_seconds] =
+            [machine.copy_out, machine.copy_in].map(|bytes_per_second| 1.0 / bytes_per_second);
+        let swap_price = copy_out_seconds + copy_in_seconds;
+        let swapped = |seconds: f64, seconds_per_byte: f64| Line {
+            height: seconds - moment.room * seconds_per_byte,
+            slope: seconds_per_byte,
+        };
+        Self {
+            moment,
+            fixed_lines: [swapped(before + tail, copy_in_seconds), swapped(tail, swap_price)],
+            lines_without_recompute: [Line::level(compute), swapped(after, copy_out_seconds)],
+            swap_price,
+            most: moment.bytes_of_all_maps(),
+        }
     }
 
     /// The lines of T if these are lines of R.
-    fn crossing(&self, again: &[Line]) -> Crossing {
-        let sums = self.beside.iter().flat_map(|beside| again.iter().map(|again| beside.plus(*again)));
-        highest_crossing(&self.fixed.iter().copied().chain(sums).collect::<Vec<_>>())
+    fn crossing(&self, recompute_lines: &[Line]) -> Crossing {
+        let sums = self.lines_without_recompute.iter().flat_map(|line| {
+            recompute_lines.iter().map(|&recompute_line| line.plus(recompute_line, self.most))
+        });
+        highest_crossing(&self.fixed_lines.into_iter().chain(sums).collect::<Vec<_>>())
     }
 
     fn least_seconds(&self) -> f64 {
-        let mut again = vec![Line { height: 0.0, slope: 0.0 }];
+        let mut recompute_lines = vec![Line::level(0.0)];
         let mut choices = vec![Choice { bytes: self.moment.wanted_bytes(), seconds: 0.0 }];
-        let mut price = self.dearest;
+        let mut price = self.swap_price;
         for _ in 0..PRICES {
             let (least, choice) = self.moment.cheapest(price);
-            again.push(Line { height: least, slope: -price });
+            recompute_lines.push(Line { height: least, slope: -price });
             let place = choices.partition_point(|other| other.bytes < choice.bytes);
             let is_known = choices.get(place).is_some_and(|other| other.bytes <= choice.bytes);
             if is_known {
                 break;
             }
             choices.insert(place, choice);
-            let bytes = self.crossing(&again).bytes;
+            let bytes = self.crossing(&recompute_lines).bytes;
             let next = choices.partition_point(|other| other.bytes < bytes).clamp(1, choices.len() - 1);
             let (few, many) = (choices[next - 1], choices[next]);
             price = (few.seconds - many.seconds) / (many.bytes - few.bytes);
@@ -181,13 +231,14 @@ impl<'m> Relaxation<'m> {
                 break;
             }
         }
-        self.crossing(&again).height
+        self.crossing(&recompute_lines).height
     }
 }
 
 #[cfg(test)]
 mod tests {
     use planlab_dsa::Bytes;
+    use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Times, TrainingNet, Work};
 
     use super::super::testing::shortcut;
     use super::*;
@@ -211,5 +262,67 @@ mod tests {
         assert_eq!(seconds(1088), 0.0);
         let rising: Vec<f64> = (0..8).map(|step| seconds(700 - 40 * step)).collect();
         assert!(rising.is_sorted() && rising[7] > compute_bound(&shortcut()).seconds, "{rising:?}");
+    }
+
+    #[test]
+    fn crossing_of_a_steep_line_is_exact() {
+        let falling = Line { height: 10.0, slope: -1e-13 };
+        let rising = Line { height: -3e11, slope: 1.0 };
+        let found = highest_crossing(&[falling, rising]).height;
+        assert!((found - 9.97).abs() < 1e-10, "{found}");
+    }
+
+    #[test]
+    fn sum_of_opposite_slopes_is_not_above_the_exact_sum() {
+        let (rising, falling) = (Line { height: 0.1, slope: 0.3 }, Line { height: 0.7, slope: -0.1 });
+        let sum = rising.plus(falling, 1e12);
+        assert!(sum.height + sum.slope * 1e12 <= 0.8 + 2e11, "{sum:?}");
+        assert!(sum.height + sum.slope * 1e12 > 0.8 + 2e11 - 0.01, "{sum:?}");
+    }
+
+    /// image (1 byte) -> 4 bytes -> 8 bytes -> 1 byte. The last two backward passes read the input of their functions.
+    /// While the last one runs, 2 of 18 bytes are left, and the 4 bytes are still to be read. To recompute them takes 30
+    /// seconds, and 1 byte to do so: 10 seconds for each of 3 bytes.
+    fn chain(copy_out_seconds: f64, copy_in_seconds: f64) -> SchedulingProblem {
+        let map = |bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) };
+        let function = |index: usize| Function {
+            name: String::new(),
+            kind: FunctionKind::Other,
+            inputs: vec![MapId::from_index(index)],
+            output: MapId::from_index(index + 1),
+            needs: (index > 0).then(|| MapId::from_index(index)).into_iter().collect(),
+            forward: Work::default(),
+            backward: Work::default(),
+        };
+        let maps = [1, 4, 8, 1].map(map).to_vec();
+        let net = TrainingNet::new("chain", 1, 0, maps, (0..3).map(function).collect()).expect("a net");
+        let times = Times::new(&net, vec![30.0, 1.0, 1.0], vec![1.0; 3], vec![0.0; 4]).expect("times");
+        let mut machine = shortcut().machine;
+        (machine.copy_out, machine.copy_in) = (1.0 / copy_out_seconds, 1.0 / copy_in_seconds);
+        SchedulingProblem::new(net, machine).with_times(times).with_capacity(Bytes::new(18))
+    }
+
+    /// With y = K + S - 2, R >= 10 (2 - y). All computing takes 35 seconds, what comes before 31 and after 3, the tail
+    /// 2. Each case makes one other line cross 35 + R the highest.
+    #[test]
+    fn each_line_gives_the_bound_computed_by_hand() {
+        const NEVER: f64 = 1e12;
+        const FREE: f64 = 1e-12;
+        for (line, copy_out_seconds, copy_in_seconds, seconds) in [
+            ("35 + R at y = 0", NEVER, NEVER, 55.0),
+            ("31 + 34 y + 2 at y = 1/2", FREE, 34.0, 50.0),
+            ("(31.5 + 11.5) y + 2 at y = 1", 31.5, 11.5, 45.0),
+            ("3 + 32 y + R at y = 1", 32.0, FREE, 45.0),
+        ] {
+            let bound = lp_bound(&chain(copy_out_seconds, copy_in_seconds)).expect("a bound").seconds;
+            assert!((bound / seconds - 1.0).abs() < 1e-8, "{line}: {bound} instead of {seconds}");
+        }
+    }
+
+    #[test]
+    fn base_above_the_capacity_leaves_no_bound() {
+        let mut problem = chain(1.0, 1.0);
+        problem.machine.workspace = Bytes::new(u64::MAX / 2);
+        assert_eq!(lp_bound(&problem), None);
     }
 }

@@ -28,6 +28,9 @@ const QUICK: [&str; 11] = [
     "checkpoints/patent/scored",
     "checkpoints/patent/swap",
 ];
+const POOCH: [&str; 4] = ["pooch/discard", "pooch/retain", "pooch/discard/budgeted", "pooch/retain/budgeted"];
+/// The parts of the memory for everything in which the small nets are scheduled.
+const PERCENTS: [u64; 4] = [85, 75, 65, 55];
 /// Tolerance for sums of seconds in another order.
 const SAME: f64 = 1e-9;
 
@@ -41,31 +44,34 @@ enum Shape {
     Graph,
 }
 
-/// A net of 4 to 6 maps with whole times.
+/// A net of 4 to `most` maps with whole times, some 0.
 fn random_problem(seed: u64, most: usize) -> SchedulingProblem {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let shape = [Shape::Chain, Shape::Skips, Shape::Graph][rng.random_range(0..3)];
     let count = rng.random_range(4..=most);
     let map = |bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) };
-    let mut maps = vec![map(rng.random_range(1..5))];
+    let mut maps: Vec<_> =
+        (0..=usize::from(rng.random_bool(0.2))).map(|_| map(rng.random_range(1..5))).collect();
+    let mut uses = vec![0; count];
     let mut functions = Vec::new();
     while maps.len() < count {
-        let (function, bytes) = random_function(&mut rng, shape, &maps);
+        let (function, bytes) = random_function(&mut rng, shape, &maps, &mut uses);
         maps.push(map(bytes));
         functions.push(function);
     }
     let net = TrainingNet::new("small", 1, 0, maps, functions).expect("a net");
     let times = |rng: &mut ChaCha8Rng, most: u32, count| -> Vec<f64> {
-        (0..count).map(|_| f64::from(rng.random_range(1..=most))).collect()
+        (0..count).map(|_| f64::from(rng.random_range(0..=most))).collect()
     };
     let count = net.functions().len();
     let (forward, backward) = (times(&mut rng, 6, count), times(&mut rng, 8, count));
-    let sums = times(&mut rng, 2, net.maps().len());
+    let sums = times(&mut rng, 3, net.maps().len());
     let times = Times::new(&net, forward, backward, sums).expect("times");
+    let mut rate = || 1.0 / [1e-12, 1.0, 2.0, 4.0, 8.0][rng.random_range(0..5)];
     let machine = Machine {
         name: "small".to_owned(),
-        copy_out: 1.0 / f64::from(rng.random_range(1..4)),
-        copy_in: 1.0 / f64::from(rng.random_range(1..4)),
+        copy_out: rate(),
+        copy_in: rate(),
         flops: 1.0,
         memory: 1.0,
         launch: 0.0,
@@ -77,21 +83,47 @@ fn random_problem(seed: u64, most: usize) -> SchedulingProblem {
     SchedulingProblem::new(net, machine).with_times(times)
 }
 
-fn random_function(rng: &mut ChaCha8Rng, shape: Shape, maps: &[FeatureMap]) -> (Function, u64) {
+/// The most uses of a map: the search numbers all sums of the parts of its gradient.
+const USES: usize = 4;
+
+/// Additions have up to three inputs, equal ones too, and maps that a backward pass would need.
+fn random_function(
+    rng: &mut ChaCha8Rng,
+    shape: Shape,
+    maps: &[FeatureMap],
+    uses: &mut [usize],
+) -> (Function, u64) {
     let newest = maps.len() - 1;
     let mut inputs = match shape {
         Shape::Chain | Shape::Skips => vec![newest],
         Shape::Graph => vec![rng.random_range(0..=newest)],
     };
-    let other = rng.random_range(0..=newest);
-    if !matches!(shape, Shape::Chain) && rng.random_bool(0.5) && !inputs.contains(&other) {
-        inputs.push(other);
+    while !matches!(shape, Shape::Chain) && inputs.len() < 3 && rng.random_bool(0.5) {
+        inputs.push(rng.random_range(0..=newest));
     }
     let bytes = |map: usize| maps[map].bytes.get();
-    let is_sum = inputs.len() == 2 && bytes(inputs[0]) == bytes(inputs[1]) && rng.random_bool(0.7);
+    if rng.random_bool(0.5) {
+        let first = bytes(inputs[0]);
+        inputs.retain(|&map| bytes(map) == first);
+    }
+    let is_sum =
+        inputs.len() > 1 && inputs.iter().all(|&map| bytes(map) == bytes(inputs[0])) && rng.random_bool(0.8);
+    if !is_sum {
+        inputs.sort_unstable();
+        inputs.dedup();
+    }
+    inputs.retain(|&map| {
+        uses[map] += 1;
+        uses[map] <= USES
+    });
+    if inputs.is_empty() {
+        inputs.push(newest);
+        uses[newest] += 1;
+    }
     let kind = if is_sum { FunctionKind::Add } else { FunctionKind::Other };
     let mut needs: Vec<usize> = inputs.iter().copied().chain([maps.len()]).collect();
-    needs.retain(|_| !is_sum && rng.random_bool(0.4));
+    needs.retain(|_| rng.random_bool(if is_sum { 0.1 } else { 0.4 }));
+    needs.dedup();
     let size = if is_sum { bytes(inputs[0]) } else { rng.random_range(1..5) };
     let ids = |maps: &[usize]| maps.iter().map(|&map| MapId::from_index(map)).collect();
     let function = Function {
@@ -126,27 +158,88 @@ fn run(problem: &SchedulingProblem, key: &str) -> ScheduleOutcome {
     outcome
 }
 
-/// The search would find a schedule below the bound. A bound that is only the time of computing is searched for in one net
-/// of 40, or in all nets if the environment contains `PLANLAB_TEST_DEEP`.
+/// The search would find a schedule below the bound. A bound that is only the time of computing is searched for at one
+/// capacity of each net, or at all if the environment contains `PLANLAB_TEST_DEEP`.
 #[test]
 fn bound_of_small_nets_is_at_most_the_optimum() {
-    let every = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 40 };
-    let mut raised = 0;
+    let is_deep = std::env::var_os("PLANLAB_TEST_DEEP").is_some();
+    let (mut raised, mut searched) = (0, 0);
     for seed in 0..2000 {
         let problem = random_problem(seed, 6);
-        for percent in [95, 85, 75, 65] {
+        for (place, percent) in PERCENTS.into_iter().enumerate() {
             let problem = within(&problem, percent);
             let least = bound(&problem);
             let is_raised = least > compute_bound(&problem).seconds;
             raised += u32::from(is_raised);
-            if is_raised || seed % every == 0 {
+            if is_deep || is_raised || seed % 4 == place as u64 {
+                searched += 1;
                 let faster = optimum_below(&problem, least * (1.0 - SAME));
                 assert_eq!(faster, None, "seed {seed} at {percent} %: below {least}");
             }
         }
     }
-    println!("{raised} bounds above the time of computing");
-    assert!(raised > 40, "only {raised}");
+    println!("{raised} bounds above the time of computing; {searched} searched");
+    assert!(raised > 400, "only {raised}");
+}
+
+/// The search notices a bound that is a fiftieth too high.
+#[test]
+fn bound_above_the_optimum_is_noticed() {
+    let mut noticed = 0;
+    for seed in 0..400 {
+        let problem = random_problem(seed, 6);
+        for problem in PERCENTS.map(|percent| within(&problem, percent)) {
+            let Some(bound) = lp_bound(&problem) else { continue };
+            noticed += u32::from(optimum_below(&problem, bound.seconds * 1.02).is_some());
+        }
+    }
+    println!("{noticed} noticed");
+    assert!(noticed > 0);
+}
+
+/// Map 0 is an input, each other map is made from these maps. Every pass takes 1 second. Backward passes read only
+/// gradients.
+fn problem_of(inputs: &[&[usize]], bytes: &[u64], sums: &[f64], capacity: u64) -> SchedulingProblem {
+    let maps = bytes.iter().map(|&bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
+    let function = |(index, inputs): (usize, &&[usize])| Function {
+        name: String::new(),
+        kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },
+        inputs: inputs.iter().map(|&map| MapId::from_index(map)).collect(),
+        output: MapId::from_index(index + 1),
+        needs: Vec::new(),
+        forward: Work::default(),
+        backward: Work::default(),
+    };
+    let functions: Vec<_> = inputs.iter().enumerate().map(function).collect();
+    let ones = vec![1.0; functions.len()];
+    let net = TrainingNet::new("by hand", 1, 0, maps.collect(), functions).expect("a net");
+    let times = Times::new(&net, ones.clone(), ones, sums.to_vec()).expect("times");
+    let machine = refuter("equal_parts", 1.0, capacity).machine;
+    SchedulingProblem::new(net, machine).with_times(times)
+}
+
+/// p goes to x and y, y's pass makes q of it, and x has p + q: p is gone when x's pass writes the 12 bytes.
+#[test]
+fn gradient_that_sums_have_absorbed_is_freed() {
+    let residual: [&[usize]; 5] = [&[0], &[1], &[2], &[2, 3], &[4]];
+    let bytes = [1, 12, 4, 4, 4, 1];
+    let least = |capacity| optimum_below(&problem_of(&residual, &bytes, &[1.0; 6], capacity), f64::INFINITY);
+    // 5 functions and 4 backward passes, and a sum.
+    assert_eq!((least(16), least(15)), (Some(10), None));
+}
+
+#[test]
+fn optimum_reads_a_value_twice_and_sums_for_any_map() {
+    let problem = refuter("equal_parts", 1.0, 1_000_000);
+    assert_eq!(optimum_below(&problem, f64::INFINITY), Some(27));
+    // p + p + q, and p + q to share: q may be added to p + p, or p to p + q.
+    let shared: [&[usize]; 5] = [&[0], &[1, 1], &[2], &[1], &[4]];
+    let least = |capacity| optimum_below(&problem_of(&shared, &[4; 6], &[1.0; 6], capacity), f64::INFINITY);
+    assert_eq!(least(1000), Some(11));
+    // The two gradients of x and of the input are the same sum, which takes no time for the input.
+    let inputs: [&[usize]; 6] = [&[0], &[0, 1], &[2], &[0, 1], &[4], &[5]];
+    let problem = problem_of(&inputs, &[4; 7], &[0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0], 1000);
+    assert_eq!(optimum_below(&problem, f64::INFINITY), Some(10));
 }
 
 /// The other side: valid schedules do not beat the search, and some equal it.
@@ -171,17 +264,26 @@ fn schedules_of_small_nets_take_at_least_the_optimum() {
     assert!(met > 50, "only {met}");
 }
 
-/// A net whose file has the times, on a machine with this link.
+/// A net on a machine with this link.
 fn refuter(name: &str, link: f64, capacity: u64) -> SchedulingProblem {
-    let machine = Machine::built_in("x86-pcie3").expect("built in").with_link(link);
-    let machine = Machine { bytes_per_parameter: 0, workspace: Bytes::ZERO, ..machine };
+    let machine = Machine {
+        name: "refuter".to_owned(),
+        copy_out: link,
+        copy_in: link,
+        flops: 1e12,
+        memory: 1e12,
+        launch: 1e-6,
+        capacity: Bytes::new(capacity),
+        bytes_per_parameter: 0,
+        large_batch_slowdown: 1.0,
+        workspace: Bytes::ZERO,
+    };
     let text = fixture(&format!("refuters/{name}.jsonl.zst"));
-    let problem = SchedulingProblem::read_jsonl(name, &text, Some(machine)).expect("a problem");
-    problem.with_capacity(Bytes::new(capacity))
+    SchedulingProblem::read_jsonl(name, &text, Some(machine)).expect("a problem")
 }
 
-/// Schedules that keep maps which no backward pass reads, or run backward passes before forward passes. An earlier
-/// bound was above their times.
+/// Schedules that keep maps which no backward pass reads, run backward passes before forward passes, or read one value
+/// twice in a sum. Earlier bounds were above their times.
 #[test]
 fn schedules_of_all_kinds_are_above_the_bound() {
     for (name, link, capacity, seconds) in [
@@ -189,6 +291,7 @@ fn schedules_of_all_kinds_are_above_the_bound() {
         ("trickD3", 1.0, 240_000_000_003, "0.858000"),
         ("rnd_dag_1", 5e9, 150_000_000, "0.075000"),
         ("rt_growing24", 1e6, 187_000_000, "1.462000"),
+        ("equal_parts", 1.0, 1_000_000, "27.000000"),
     ] {
         let problem = refuter(name, link, capacity);
         let text = fixture(&format!("refuters/{name}-schedule.jsonl.zst"));
@@ -211,24 +314,25 @@ fn schedules_of_all_kinds_are_above_the_bound() {
     }
 }
 
-/// Local search starts from the best of what the quick schedulers find.
+/// What other schedulers offer counts if it fits.
 #[test]
-fn local_search_is_no_slower_than_quick_schedulers() {
+fn local_search_is_no_slower_than_other_schedulers() {
     for (name, link, capacity) in [
         ("trickA", 1e7, 120_000_000),
         ("trickA", 1e7, 130_000_000),
+        ("trickA", 1e7, 180_500_000),
         ("trickD3", 1.0, 240_000_000_003),
         ("rt_growing24", 1e6, 187_000_000),
         ("rt_growing24", 1e6, 300_000_000),
     ] {
         let problem = refuter(name, link, capacity);
         let found = run(&problem, "local-search").best.map_or(f64::INFINITY, |best| best.seconds());
-        for key in QUICK {
-            let Some(quick) = run(&problem, key).best.filter(|best| best.height() <= problem.capacity) else {
+        for key in QUICK.into_iter().chain(POOCH) {
+            let Some(other) = run(&problem, key).best.filter(|best| best.height() <= problem.capacity) else {
                 continue;
             };
-            println!("{name} in {capacity}: {key} {:.6}, local-search {found:.6}", quick.seconds());
-            assert!(found <= quick.seconds() * (1.0 + SAME), "{name} in {capacity}: {key} is faster");
+            println!("{name} in {capacity}: {key} {:.6}, local-search {found:.6}", other.seconds());
+            assert!(found <= other.seconds() * (1.0 + SAME), "{name} in {capacity}: {key} is faster");
         }
     }
 }

@@ -3,24 +3,30 @@
 //!
 //! A state is what has run, what is on the device and on the host, and what runs now with its remaining time. Events
 //! start at 0 or when another ends: an event that starts later can start earlier. Memory is counted in bytes, without
-//! offsets, and freed for nothing, as late as it is needed. So the result is at most the time of any valid schedule.
+//! offsets. Freeing takes no time, and happens when memory is needed, with every choice of what to free; only what
+//! nothing can use is freed before. So the result is at most the time of any valid schedule.
 //! Times are whole numbers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use planlab_graph::{FunctionKind, SchedulingProblem, TrainingNet};
 use rustc_hash::FxHashMap;
 
 /// A set of functions, maps or gradient values, one bit each.
-type Set = u32;
+type Set = u64;
 
 fn has(set: Set, index: usize) -> bool {
     set >> index & 1 == 1
 }
 
 fn members(set: Set) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |&index| has(set, index))
+    let mut rest = set;
+    std::iter::from_fn(move || {
+        let first = rest.trailing_zeros() as usize;
+        rest &= rest.wrapping_sub(1);
+        (first < Set::BITS as usize).then_some(first)
+    })
 }
 
 fn all_of(indices: impl IntoIterator<Item = usize>) -> Set {
@@ -41,6 +47,17 @@ struct Job {
     time: u32,
 }
 
+/// Adds the sets of places, `chosen` among them, that reach `missing` bytes with their last place.
+fn add_choices(loose: &[(u64, Set, Set)], missing: u64, chosen: Set, choices: &mut Vec<Set>) {
+    for place in (Set::BITS - chosen.leading_zeros()) as usize..loose.len() {
+        let gone = chosen | 1 << place;
+        match missing.checked_sub(loose[place].0) {
+            None | Some(0) => choices.push(gone),
+            Some(missing) => add_choices(loose, missing, gone, choices),
+        }
+    }
+}
+
 /// The rules of a problem.
 struct Rules {
     free: u64,
@@ -55,10 +72,10 @@ struct Rules {
     needs_of: Vec<Set>,
     all_forward: Set,
     all_backward: Set,
-    /// For each map, the values that are parts of its gradient or sums of them, with the parts that each includes.
-    values_of: Vec<Vec<(usize, u32)>>,
-    /// For each map, the function that makes it, and whether the gradient only passes through it.
-    producers: Vec<Option<(usize, bool)>>,
+    /// For each gradient value, the pairs of values whose sum it is, as sets.
+    operands_of: Vec<Vec<Set>>,
+    /// For each function with a backward pass, the gradient value that the pass reads.
+    gradient_of: Vec<Option<usize>>,
     resident: Set,
 }
 
@@ -120,10 +137,7 @@ impl Rules {
             .iter()
             .map(|function| function.kind == FunctionKind::Add && is_used(function.output.index()))
             .collect();
-        let mut producers = vec![None; map_bytes.len()];
-        for (index, function) in functions.iter().enumerate() {
-            producers[function.output.index()] = Some((index, passes_on[index]));
-        }
+        let produced = all_of(functions.iter().map(|function| function.output.index()));
         let mut rules = Self {
             free: problem.capacity.get().saturating_sub(problem.base().get()),
             value_bytes: Vec::new(),
@@ -135,9 +149,9 @@ impl Rules {
             needs_of: functions.iter().map(|function| set(&function.needs)).collect(),
             all_forward: all_of(0..functions.len()),
             all_backward: all_of((0..functions.len()).filter(|&index| !passes_on[index])),
-            values_of: vec![Vec::new(); map_bytes.len()],
-            resident: all_of((0..map_bytes.len()).filter(|&map| producers[map].is_none())),
-            producers,
+            operands_of: Vec::new(),
+            gradient_of: vec![None; functions.len()],
+            resident: all_of((0..map_bytes.len()).filter(|&map| !has(produced, map))),
             map_bytes,
         };
         rules.add_jobs(problem, net, &passes_on);
@@ -147,6 +161,7 @@ impl Rules {
     fn add_jobs(&mut self, problem: &SchedulingProblem, net: &TrainingNet, passes_on: &[bool]) {
         let mut values = Values::default();
         let mut terms: Vec<Vec<usize>> = vec![Vec::new(); self.map_bytes.len()];
+        let mut all_made = 0;
         for (index, function) in net.functions().iter().enumerate().rev() {
             let output = function.output.index();
             let gradient = (!terms[output].is_empty())
@@ -158,11 +173,13 @@ impl Rules {
                     _ => values.part(self.map_bytes[input]),
                 };
                 terms[input].push(part);
-                if self.producers[input].is_some() {
+                if !has(self.resident, input) {
                     made |= 1 << part;
                 }
             }
+            all_made |= made;
             if !passes_on[index] {
+                self.gradient_of[index] = gradient;
                 self.jobs.push(Job {
                     maps: self.needs_of[index],
                     gradients: all_of(gradient),
@@ -180,32 +197,37 @@ impl Rules {
                 ..Job::default()
             });
         }
-        for (map, terms) in terms.iter().enumerate() {
-            if self.producers[map].is_some() {
-                self.add_sums(map, terms, &mut values, whole(problem.times.accumulate()[map]));
-            }
+        for (map, terms) in terms.iter_mut().enumerate() {
+            // No backward pass makes the parts of a net's input, but it may share others.
+            terms.retain(|&term| !has(self.resident, map) || has(all_made, term));
+            self.add_sums(map, terms, &mut values, whole(problem.times.accumulate()[map]));
         }
-        assert!(values.bytes.len() <= 32 && self.jobs.len() < 255, "too large for this search");
+        assert!(values.bytes.len() <= 64 && self.jobs.len() < 255, "too large for this search");
+        self.operands_of = vec![Vec::new(); values.bytes.len()];
+        for job in self.jobs.iter().filter(|job| job.forward.is_none() && job.backward.is_none()) {
+            members(job.makes_gradients).for_each(|sum| self.operands_of[sum].push(job.gradients));
+        }
         self.value_bytes = values.bytes;
     }
 
-    /// All sums of two disjoint sets of parts of a map's gradient.
+    /// All sums of two disjoint lists of a gradient's parts. Equal parts are one value, which a sum may read twice.
     fn add_sums(&mut self, map: usize, terms: &[usize], values: &mut Values, time: u32) {
-        let mut value = |parts: u32| {
+        let mut value = |parts: Set| {
             let chosen = members(parts).map(|place| terms[place]).collect();
             values.sum(chosen, self.map_bytes[map])
         };
-        let everything = (1_u32 << terms.len()) - 1;
-        for parts in 1..=everything {
-            self.values_of[map].push((value(parts), parts));
+        let mut known = BTreeSet::new();
+        for parts in 1..1 << terms.len() {
             for first in (1..parts).filter(|first| first & parts == *first && *first < parts & !first) {
                 let (one, other, sum) = (value(first), value(parts & !first), value(parts));
-                self.jobs.push(Job {
-                    gradients: 1 << one | 1 << other,
-                    makes_gradients: 1 << sum,
-                    time,
-                    ..Job::default()
-                });
+                if known.insert((one.min(other), one.max(other), sum)) {
+                    self.jobs.push(Job {
+                        gradients: 1 << one | 1 << other,
+                        makes_gradients: 1 << sum,
+                        time,
+                        ..Job::default()
+                    });
+                }
             }
         }
     }
@@ -238,48 +260,55 @@ impl Rules {
         }
         state.maps &= useful;
         state.host &= useful;
-        let mut wanted = 0;
-        for map in (0..self.values_of.len()).filter(|&map| self.is_pending(map, &state)) {
-            let there = || self.values_of[map].iter().filter(|&&(value, _)| has(state.gradients, value));
-            let is_summed = |parts: u32| there().any(|&(_, other)| other != parts && other & parts == parts);
-            let open = there().filter(|&&(_, parts)| !is_summed(parts));
-            wanted |= all_of(open.map(|&(value, _)| value));
-        }
-        state.gradients &= wanted;
+        state.gradients &= self.usable_gradients(&state);
         state
     }
 
-    /// Whether a backward pass still reads the map's gradient.
-    fn is_pending(&self, map: usize, state: &State) -> bool {
-        match self.producers[map] {
-            None => false,
-            Some((id, false)) => !has(state.backward, id),
-            Some((id, true)) => members(self.inputs_of[id]).any(|input| self.is_pending(input, state)),
+    /// The gradient values from which sums lead to what a backward pass still reads.
+    fn usable_gradients(&self, state: &State) -> Set {
+        let mut needed: Set = members(self.all_backward & !state.backward)
+            .filter_map(|id| self.gradient_of[id])
+            .fold(0, |set, value| set | 1 << value);
+        let mut open = needed;
+        while open != 0 {
+            // Nothing that a present value was made of is needed for it.
+            let operands = members(open & !state.gradients).flat_map(|value| &self.operands_of[value]);
+            let found = operands.fold(0, |set, operands| set | operands);
+            open = found & !needed;
+            needed |= found;
         }
+        needed
     }
 
-    /// The states after `asked` bytes are made free, in each way that frees no map without need.
-    fn with_room(&self, state: State, asked: u64, locked: Set) -> Vec<State> {
+    /// The states after `asked` bytes are made free, in each way that frees nothing without need. Running events read
+    /// what is locked: maps and gradient values.
+    fn with_room(&self, state: State, asked: u64, locked: (Set, Set)) -> Vec<State> {
         let missing = (self.taken(&state) + asked).saturating_sub(self.free);
         if missing == 0 {
             return vec![state];
         }
-        let loose = state.maps & !locked;
-        let mut found = Vec::new();
-        let mut gone = loose;
-        while gone != 0 {
-            let bytes = self.bytes_of(gone, 0);
-            if bytes >= missing && members(gone).all(|map| bytes - self.map_bytes[map] < missing) {
-                found.push(State { maps: state.maps & !gone, ..state });
-            }
-            gone = (gone - 1) & loose;
-        }
-        found
+        let maps = members(state.maps & !locked.0).map(|map| (self.map_bytes[map], 1 << map, 0));
+        let values = members(state.gradients & !locked.1);
+        let values = values.map(|value| (self.value_bytes[value], 0, 1 << value));
+        let loose: Vec<(u64, Set, Set)> = maps.chain(values).collect();
+        let mut choices = Vec::new();
+        add_choices(&loose, missing, 0, &mut choices);
+        let bytes = |places: Set| members(places).map(|place| loose[place].0).sum::<u64>();
+        choices.retain(|&gone| members(gone).all(|place| bytes(gone) - loose[place].0 < missing));
+        let without = |gone: Set| {
+            members(gone).map(|place| loose[place]).fold(state, |state, (_, map, value)| State {
+                maps: state.maps & !map,
+                gradients: state.gradients & !value,
+                ..state
+            })
+        };
+        choices.into_iter().map(without).collect()
     }
 
-    /// The maps that running events read.
-    fn locked(&self, state: &State) -> Set {
-        self.job(state).maps | state.running[1].0.checked_sub(1).map_or(0, |map| 1 << map)
+    /// The maps and gradient values that running events read.
+    fn locked(&self, state: &State) -> (Set, Set) {
+        let (job, copied) = (self.job(state), state.running[1].0.checked_sub(1));
+        (job.maps | copied.map_or(0, |map| 1 << map), job.gradients)
     }
 
     fn can_start(&self, job: &Job, state: &State) -> bool {
@@ -296,7 +325,9 @@ impl Rules {
         if state.running[0].0 == 0 {
             for (number, job) in self.jobs.iter().enumerate().filter(|(_, job)| self.can_start(job, &state)) {
                 let asked = self.bytes_of(all_of(job.makes_map), job.makes_gradients);
-                for mut next in self.with_room(state, asked, job.maps | self.locked(&state)) {
+                let (maps, gradients) = self.locked(&state);
+                let locked = (maps | job.maps, gradients | job.gradients);
+                for mut next in self.with_room(state, asked, locked) {
                     next.running[0] = (number as u8 + 1, job.time);
                     states.push(next);
                 }
