@@ -317,7 +317,7 @@ impl Record {
         Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
     }
 
-    /// The row with a bound on any plan. Older versions measured a planner without hand-overs against the bound on plans
+    /// Returns the row with a bound on any plan. Older versions measured a planner without hand-overs against the bound on plans
     /// without them, even if the instance permits some; such a row states the load instead, and keeps its bound apart.
     fn against_any_plan(&mut self) {
         let bound = std::mem::replace(&mut self.bound, self.relaxed_load);

@@ -52,7 +52,7 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     let is_foreign = |(pid, parent): (u32, u32)| parent == own && !known.contains(&pid);
     if processes().into_iter().any(is_foreign) {
         return Err(io::Error::other(
-            "this process had children when it started, and theirs are not told apart",
+            "this process had children when it started, which cannot be distinguished from a planner's",
         ));
     }
     set_child_subreaper(Some(getpid()))?;

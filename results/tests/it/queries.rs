@@ -438,7 +438,7 @@ fn older_rows_whose_load_is_not_lower_lose_no_scope() {
     let low = Record { hand_overs: 1, ..older("portfolio", "low", 105, 101, Scope::Any) };
     for (low, permits) in [
         (low.clone(), true),
-        // No plan hands over, but its bound on any plan tells that some may.
+        // No plan hands over, but its bound on any plan shows that some may.
         (Record { hand_overs: 0, height: Some(115), ..low.clone() }, true),
         (Record { hand_overs: 0, height: Some(115), bound_scope: Scope::NoHandOver, ..low }, false),
     ] {

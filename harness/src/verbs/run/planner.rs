@@ -2,7 +2,7 @@
 //!
 //! A process writes a round as a file of 64-bit words into the run's folder, and renames it when it is whole. The
 //! offsets are written into the same file, and the state last; the process watches that word in its memory. The layout
-//! stands in `interpose/src/planning/letter.rs`. The process checks the plan, so nothing here is trusted.
+//! is that of `interpose/src/planning/letter.rs`. The process checks the plan, so nothing here is trusted.
 
 use std::fs::File;
 use std::io;

@@ -210,7 +210,7 @@ impl Rules {
         self.value_bytes = values.bytes;
     }
 
-    /// All sums of two disjoint lists of a gradient's parts. Equal parts are one value, which a sum may read twice.
+    /// Returns all sums of two disjoint lists of a gradient's parts. Equal parts are one value, which a sum may read twice.
     fn add_sums(&mut self, map: usize, terms: &[usize], values: &mut Values, time: u32) {
         let mut value = |parts: Set| {
             let chosen = members(parts).map(|place| terms[place]).collect();
