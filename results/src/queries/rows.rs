@@ -32,7 +32,6 @@ pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
     let status = when(was_optimal).then(lit(Status::Feasible.name()));
     let status = status.when(was_infeasible).then(lit(Status::Unknown.name())).otherwise(col("status"));
     let old = |new: Expr, name: &str| when(is_old()).then(new).otherwise(col(name)).alias(name);
-    let load_at_points = col("trajectory_bound") * lit(0_u64) + col("relaxed_load");
     rows.with_columns([bounds_plain().and(permits()).alias("is_old")])
         .with_columns([
             status.alias("status"),
@@ -40,7 +39,8 @@ pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
             old(col("relaxed_load"), "bound"),
             old(lit(Evidence::Load.name()), "bound_evidence"),
             old(lit(Scope::Any.name()), "bound_scope"),
-            old(load_at_points, "trajectory_bound"),
+            // What was proved of any plan at each point is not known.
+            old(lit(NULL), "trajectory_bound"),
         ])
         .drop(by_name(["is_old"], true, false))
 }
