@@ -103,7 +103,10 @@ fn no_step_is_said_of_a_sum() {
         "dram 16.0 MiB (16777216) 7.63 MiB (8000000) 7.63 MiB (8000000) 5"
     );
     let compared = said(&["compare", "t.csv", "--planner", "best-fit", "--planner", "bump"]);
-    assert!(compared.starts_with("t.csv: 4 buffers, load 7.84 MiB (8220000), the sum of 2 arenas\n"), "{compared}");
+    assert!(
+        compared.starts_with("t.csv: 4 buffers, load 7.84 MiB (8220000), the sum of 2 arenas\n"),
+        "{compared}"
+    );
     let (_, each) = compared.split_once("heights by arena:").expect("a table of heights");
     assert_eq!(line(each, "planner"), "planner sram dram");
     assert_eq!(line(each, "bump"), "bump 215 KiB (220000) 10.5 MiB (11000000)");

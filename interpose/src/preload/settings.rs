@@ -39,6 +39,8 @@ pub(super) struct Settings {
 
 /// The size of the smallest watched request: the C library may request 512 bytes when a thread's state is set.
 const LEAST_SIZE: u64 = 1024;
+/// Bytes of address space below which nothing is planned.
+const LEAST_ADDRESS_SPACE: u64 = 64 << 20;
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
@@ -98,7 +100,7 @@ extern "C" fn load() {
         check::say("planlab: a sanitizer is in this process, so nothing is planned\n");
         return;
     }
-    if !thread::prepare() {
+    if is_address_space_scarce() || !thread::prepare() {
         return;
     }
     // SAFETY: the handlers live as long as the process, because the library is never unloaded.
@@ -108,6 +110,13 @@ extern "C" fn load() {
     }
     let settings = SETTINGS.get_or_init(Settings::of_environment);
     symbols::open(settings.machine.least_size);
+}
+
+/// Whether the process may map so little that the library would take what the program needs.
+fn is_address_space_scarce() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: it writes only the local that it receives.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0 && limit.rlim_cur < LEAST_ADDRESS_SPACE }
 }
 
 /// Whether a sanitizer watches the process: it has an allocator of its own, and must see every call first.

@@ -36,8 +36,8 @@ fn ran(words: &[&str], is_under: bool) -> Ran {
 /// Runs a program with and without the library; the output must be the same, and the memory at most 1.2 times as much,
 /// besides that of the library itself and the given KiB of plans.
 fn assert_frugal(words: &[&str], plans: u64) {
-    /// A library built for tests takes 5 MiB.
-    const LIBRARY: u64 = 6 << 10;
+    /// A library built for tests takes 3.8 MiB when it is loaded, and 6.2 with the code that it has planned with.
+    const LIBRARY: u64 = 7 << 10;
     let measure = |_| {
         let (plain, under) = (ran(words, false), ran(words, true));
         assert_eq!(under.stdout, plain.stdout, "{words:?}");
