@@ -92,7 +92,11 @@ pub const COLUMNS: &[ColumnDoc] = &[
     row("stderr_tail", "text", "Last of what the process wrote to stderr"),
     row("trajectory_elapsed_ns", "list of ns", "When the plan or the bound became better"),
     row("trajectory_height", "list of bytes", "Height at these times; null before the first plan"),
-    row("trajectory_bound", "list of bytes", "Bound at these times"),
+    row(
+        "trajectory_bound",
+        "list of bytes",
+        "Bound at these times; of older rows that on plans without hand-overs",
+    ),
     row(
         "cell",
         "text",

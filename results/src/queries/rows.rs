@@ -39,8 +39,6 @@ pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
             old(col("relaxed_load"), "bound"),
             old(lit(Evidence::Load.name()), "bound_evidence"),
             old(lit(Scope::Any.name()), "bound_scope"),
-            // What was proved of any plan at each point is not known.
-            old(lit(NULL), "trajectory_bound"),
         ])
         .drop(by_name(["is_old"], true, false))
 }

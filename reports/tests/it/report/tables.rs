@@ -189,8 +189,8 @@ fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
     let files = read(&dir.path().join("out"));
     assert_eq!(
         text(&files, "tables/leaderboard.csv").lines().nth(1),
-        Some("p,3,3,1,0,0,0.25,1,2,1,,0"),
-        "one answer of three, and the gap of that one"
+        Some("p,3,3,1,0,0,0.632498372,3,2,1,1000000000,2"),
+        "one answer of three; the others count with a gap of 100 %"
     );
     assert!(text(&files, "tables/gaps.csv").contains("a/b/2,out-of-memory"));
 }
