@@ -360,11 +360,11 @@ mod tests {
 
     #[test]
     fn an_output_at_its_first_step_adds_no_rounding() {
-        let text = "# alignment: 64\nid,lower,upper,size,may_overwrite\na,0,2,60,\nb,1,2,60,a\n";
+        let text = "id,lower,upper,size,may_overwrite\na,0,2,60,\nb,1,2,60,a\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let taken = pool(Vec::new(), &[0, 0], &[64, 64]);
         let reserved = Framework { reserved_peak: Some(planlab_dsa::Bytes::new(200)), ..taken };
         let waste = Waste::of(&trace, &reserved).expect("it says so");
-        assert_eq!((waste.live, waste.padding, waste.counted[0]), (60, 4, 4));
+        assert_eq!((waste.live, waste.padding, waste.counted[0]), (60, 0, 4));
     }
 }

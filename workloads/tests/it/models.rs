@@ -413,7 +413,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
         ),
     ];
     for (recorded, ideal, habits) in nets {
-        let ours = spec(ideal).trace().expect(ideal).instance.load().bytes.get();
+        let ours = spec(ideal).trace().expect(ideal).instance.load_without_in_place().bytes.get();
         let explained = habits.iter().map(|(_, bytes)| bytes).sum::<i64>();
         assert_eq!(requested_load(recorded).cast_signed() - ours.cast_signed(), explained, "{recorded}");
     }

@@ -148,18 +148,20 @@ fn two_streams_and_a_failure() {
 #[test]
 fn a_stream_is_a_part() {
     let all = only_part(import_with(STREAMS, &ReadOptions::default()));
-    let mut buffers = 0;
+    let (mut buffers, mut counts) = (0, 0);
     for stream in [0, 4112] {
         let name = format!("cuda:0/stream-{stream}");
         let part = only_part(import_with(STREAMS, &ReadOptions::default().with_part(Some(name.clone()))));
         assert_eq!(part.name, name);
         buffers += part.trace.instance.len();
         let framework = part.framework.expect("PyTorch");
-        assert!(!framework.segments.is_empty() && !framework.counts.is_empty(), "stream {stream}");
+        assert!(!framework.segments.is_empty(), "stream {stream}");
+        counts += framework.counts.len();
         assert!(framework.segments.iter().all(|segment| segment.stream == stream));
         assert_eq!(framework.failures.len(), usize::from(stream == 0), "stream 0 ran out of memory");
         assert!(framework.counts.iter().all(|count| count.ours == count.theirs), "{:?}", framework.counts);
     }
+    assert!(counts > 0);
     assert_eq!(buffers, all.trace.instance.len());
     let options = ReadOptions::default().with_part(Some("cuda:1".to_owned()));
     let error =
