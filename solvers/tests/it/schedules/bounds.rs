@@ -158,8 +158,9 @@ fn run(problem: &SchedulingProblem, key: &str) -> ScheduleOutcome {
     outcome
 }
 
-/// The search would find a schedule below the bound. A bound that is only the time of computing is searched for at one
-/// capacity of each net, or at all if the environment contains `PLANLAB_TEST_DEEP`.
+/// The search would find a schedule below the bound. Each net has one of the capacities, and a bound that is only the time
+/// of computing is searched for in one net of 40. If the environment contains `PLANLAB_TEST_DEEP`, all nets are searched at all
+/// capacities.
 #[test]
 fn bound_of_small_nets_is_at_most_the_optimum() {
     let is_deep = std::env::var_os("PLANLAB_TEST_DEEP").is_some();
@@ -171,7 +172,8 @@ fn bound_of_small_nets_is_at_most_the_optimum() {
             let least = bound(&problem);
             let is_raised = least > compute_bound(&problem).seconds;
             raised += u32::from(is_raised);
-            if is_deep || is_raised || seed % 4 == place as u64 {
+            let is_chosen = seed % 4 == place as u64 && (is_raised || seed % 40 < 4);
+            if is_deep || is_chosen {
                 searched += 1;
                 let faster = optimum_below(&problem, least * (1.0 - SAME));
                 assert_eq!(faster, None, "seed {seed} at {percent} %: below {least}");
