@@ -92,7 +92,7 @@ pub(super) fn script_data(data: &Json) -> Markup {
             '<' => safe.push_str("\\u003c"),
             // Its backslash is a letter of the text.
             letter if is_unprintable(letter) => {
-                safe.extend(std::iter::once('\\').chain(letter.escape_unicode()))
+                safe.extend(std::iter::once('\\').chain(letter.escape_unicode()));
             }
             letter => safe.push(letter),
         }
