@@ -77,11 +77,11 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
 /// be another's then.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     let children = children();
-    if let Some(pid) = to_pid(pid).filter(|_| children.contains(&pid)) {
-        if kill_process_group(pid, signal).is_err() || signal == Signal::KILL {
-            // It may have left its group. A second TERM would count as one more.
-            let _ = kill_process(pid, signal);
-        }
+    if let Some(pid) = to_pid(pid).filter(|_| children.contains(&pid))
+        && (kill_process_group(pid, signal).is_err() || signal == Signal::KILL)
+    {
+        // It may have left its group. A second TERM would count as one more.
+        let _ = kill_process(pid, signal);
     }
 }
 

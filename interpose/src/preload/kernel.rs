@@ -314,6 +314,7 @@ mod system_call {
     }
 
     /// Sees the arguments of the system calls `seccomp` and `prctl`, which read as much of them as is kept here.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel reads the low half, too")]
     extern "C" fn observe(number: c_long, first: c_ulong, second: c_ulong, third: c_ulong) {
         let is_noticed = if number == libc::SYS_prctl {
             first as c_int == libc::PR_SET_SECCOMP && is_forbidding(second, third)

@@ -62,11 +62,8 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         }
         _ => {
             let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-            Err(failure(
-                if ran_out { Death::OutOfMemory } else { talk.death() },
-                args.memory_limit,
-                &talk.stderr,
-            ))
+            let death = if ran_out { Death::OutOfMemory } else { talk.death() };
+            Err(failure(&death, args.memory_limit, &talk.stderr))
         }
     }
 }
@@ -109,7 +106,7 @@ fn deliver(stdout: ChildStdout) -> Delivery {
 }
 
 /// Why there is no answer.
-fn failure(death: Death, limit: u64, stderr: &str) -> Failure {
+fn failure(death: &Death, limit: u64, stderr: &str) -> Failure {
     let reason = match death {
         Death::OutOfMemory => format!(
             "the query needs more than {} of memory: ask for fewer rows, or raise --memory-limit",

@@ -6,6 +6,7 @@
 //! offsets. Freeing takes no time, and happens when memory is needed, with every choice of what to free; only what
 //! nothing can use is freed before. So the result is at most the time of any valid schedule.
 //! Times are whole numbers.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times and indices are small")]
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
