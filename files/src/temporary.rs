@@ -530,7 +530,8 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let scratch = || TemporaryFolder::scratch_in(root.path()).expect("writable");
         let moved = root.path().join("moved");
-        let deeds: [(&str, &dyn Fn(&Path)); 4] = [
+        type Deed<'d> = &'d dyn Fn(&Path);
+        let deeds: [(&str, Deed<'_>); 4] = [
             ("moved", &|folder| fs::rename(folder, &moved).expect("ours")),
             ("without a lock", &|folder| fs::remove_file(folder.join(LOCK)).expect("ours")),
             ("a pipe", &|folder| {
@@ -542,8 +543,8 @@ mod tests {
             ("closed", &|folder| {
                 fs::create_dir(folder.join("inner")).expect("ours");
                 fs::write(folder.join("inner/x"), "x").expect("ours");
-                fs::set_permissions(folder.join("inner"), Permissions::from_mode(0)).expect("ours");
-                fs::set_permissions(folder, Permissions::from_mode(0)).expect("ours");
+                fs::set_permissions(folder.join("inner"), Permissions::from_mode(0o0)).expect("ours");
+                fs::set_permissions(folder, Permissions::from_mode(0o0)).expect("ours");
             }),
         ];
         for (what, deed) in deeds {

@@ -86,7 +86,7 @@ fn a_child_does_not_outlive_a_killed_bench() {
     wait_for("a child", || children(folder.path(), "run-cells").len() == 1);
     bench.kill().expect("killed");
     bench.wait().expect("reaped");
-    wait_for("the child's end", || children(folder.path(), "run-cells").len() == 0);
+    wait_for("the child's end", || children(folder.path(), "run-cells").is_empty());
 }
 
 #[test]

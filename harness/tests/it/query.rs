@@ -99,7 +99,7 @@ fn interrupted_query_ends_at_once() {
     kill_process(Pid::from_child(&query), Signal::INT).expect("it runs");
     wait_for("the end", || query.try_wait().expect("ours").is_some());
     assert_eq!(query.wait().expect("ours").code(), Some(130));
-    wait_for("the child's end", || children(folder.path(), "run-query").len() == 0);
+    wait_for("the child's end", || children(folder.path(), "run-query").is_empty());
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn a_child_does_not_outlive_a_killed_replay() {
     wait_for("a child", || children(folder.path(), "run-replay").len() == 1);
     replay.kill().expect("killed");
     replay.wait().expect("reaped");
-    wait_for("the child's end", || children(folder.path(), "run-replay").len() == 0);
+    wait_for("the child's end", || children(folder.path(), "run-replay").is_empty());
 }
 
 #[test]
