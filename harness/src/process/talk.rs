@@ -68,7 +68,6 @@ pub(crate) fn talk_in(
     talk_through(command, request, limit, cancel, group, read)
 }
 
-#[cfg(feature = "reports")]
 /// As [`talk_in`]; `read` receives the child's stdout, in a thread, and makes the answer of it.
 pub(crate) fn talk_through<A: Default + Send + 'static>(
     mut command: Command,
