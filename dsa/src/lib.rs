@@ -46,6 +46,7 @@ mod columns;
 mod digest;
 mod instance;
 mod labels;
+pub mod letter;
 mod live_range;
 mod load;
 mod metrics;

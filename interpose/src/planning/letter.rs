@@ -1,13 +1,7 @@
 //! Sends a placement problem to `planlab run`, which started the program, and reads the plan.
 //!
-//! A letter is a file in the launcher's folder: words of 64 bits in the machine's byte order. The program writes the
-//! head and the buffers, gives the file its final name and maps it. The launcher writes the offsets, and the state
-//! last. So a program that waits for a plan only looks at a word of its memory.
-//!
-//! ```text
-//!   word   0      1      2                 3        4      5     then, per buffer                then, per buffer
-//!          magic  state  patience (ns)     buffers  bound  ns    size, begin, end, alignment     offset
-//! ```
+//! A letter is a file with this [layout](planlab_dsa::letter), which the program maps. The launcher writes the state last, so a
+//! program that waits for a plan only looks at a word of its memory.
 #![allow(unsafe_code, reason = "a mapped file, and a limit of the process")]
 
 use std::fs::{self, File, OpenOptions};
@@ -19,19 +13,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use planlab_dsa::letter::{BOUND, HEAD, MAGIC, PLANNED, ROUND, STATE, TOOK, WAITS, WORDS_A_BUFFER, size};
 use planlab_dsa::{Bytes, Instance, Offset, Plan};
 
 use crate::signals::Undisturbed;
-
-const MAGIC: u64 = u64::from_ne_bytes(*b"planlab1");
-const STATE: usize = 1;
-const BOUND: usize = 4;
-const TOOK: usize = 5;
-const HEAD: usize = 6;
-const WORDS_A_BUFFER: usize = 4;
-/// Values of the state: no answer yet, a plan, no plan.
-const WAITS: u64 = 0;
-const PLANNED: u64 = 1;
 
 /// How much longer than its patience a letter waits: the launcher may plan for other processes first.
 const DELAY: Duration = Duration::from_secs(3);
@@ -84,7 +69,7 @@ impl Letter {
         let posted = write(&draft, &words, all).and_then(|file| {
             let words = map(&file, all)?;
             let letter = Self { words, buffers, looks: 0, until: SystemTime::now() + patience + DELAY };
-            fs::rename(&draft, folder.join(format!("round-{name}")))?;
+            fs::rename(&draft, folder.join(format!("{ROUND}{name}")))?;
             Ok(letter)
         });
         if posted.is_err() {
@@ -135,11 +120,6 @@ impl Drop for Letter {
         // SAFETY: it is the whole mapping that `map` made, and nobody uses it from here on.
         unsafe { libc::munmap(self.words.cast_mut().cast(), size(self.buffers)) };
     }
-}
-
-/// Bytes of a letter with its answer.
-const fn size(buffers: usize) -> usize {
-    (HEAD + (WORDS_A_BUFFER + 1) * buffers) * size_of::<u64>()
 }
 
 fn compose(instance: &Instance, patience: Duration) -> Vec<u8> {

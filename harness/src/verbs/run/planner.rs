@@ -1,8 +1,8 @@
 //! Plans the rounds of the programs of a `run`, so that none of them needs a thread for it.
 //!
-//! A process writes a round as a file of 64-bit words into the run's folder, and renames it when it is whole. The
-//! offsets are written into the same file, and the state last; the process watches that word in its memory. The layout
-//! is that of `interpose/src/planning/letter.rs`. The process checks the plan, so nothing here is trusted.
+//! A process writes a round as a [letter](planlab_dsa::letter) into the run's folder. The plan is written into
+//! the same file, and the state last; the process watches that word in its memory. It checks the plan, so nothing here is
+//! trusted.
 
 use std::fs::File;
 use std::io;
@@ -15,28 +15,20 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use planlab_dsa::letter::{
+    BOUND, BUFFERS, HEAD, MAGIC, MOST_BUFFERS, PATIENCE, PLANNED, ROUND, STATE, UNPLANNED, WAITS,
+    WORDS_A_BUFFER, size,
+};
 use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset, execute};
 use planlab_solvers::placement::Portfolio;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, open, openat, unlinkat};
 
-const MAGIC: u64 = u64::from_ne_bytes(*b"planlab1");
-/// Words of the head: magic, state, patience in nanoseconds, buffers, bound, nanoseconds of planning.
-const HEAD: usize = 6;
-const WORDS_A_BUFFER: usize = 4;
 const WORD: usize = size_of::<u64>();
-/// The library keeps no more than twice as many calls of a round.
-const MOST_BUFFERS: u64 = 1 << 19;
-/// Values of the state.
-const WAITS: u64 = 0;
-const PLANNED: u64 = 1;
-const UNPLANNED: u64 = 2;
 /// Longer patience than this is not granted: other processes wait.
 const LONGEST: Duration = Duration::from_secs(10);
 /// The stack that planning needs, in bytes.
 const STACK: usize = 8 << 20;
-/// The name of a whole round begins so.
-const ROUND: &str = "round-";
 const THREAD: &str = "planner";
 
 /// Plans rounds in a thread until it is dropped.
@@ -142,10 +134,10 @@ impl Post {
             let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let at = HEAD + WORDS_A_BUFFER * offsets.len();
             let written = write(&file, at, offsets.iter().map(|offset| offset.get()));
-            written.and_then(|()| write(&file, HEAD - 2, [bound.get(), took])).is_ok()
+            written.and_then(|()| write(&file, BOUND, [bound.get(), took])).is_ok()
         });
         // Without an answer the process would wait in vain, and never ask again.
-        write(&file, 1, [if is_written { PLANNED } else { UNPLANNED }])
+        write(&file, STATE, [if is_written { PLANNED } else { UNPLANNED }])
     }
 }
 
@@ -159,18 +151,14 @@ fn receive(file: &File) -> io::Result<Option<Vec<u64>>> {
     let mut head = [0; HEAD * WORD];
     file.read_exact_at(&mut head, 0)?;
     let head = read(&head);
-    let (is_round, count) = (head[0] == MAGIC && head[1] == WAITS, head[3]);
-    if !is_round || count > MOST_BUFFERS || metadata.len() != size(count) {
+    let is_round = head[0] == MAGIC && head[STATE] == WAITS;
+    let count = usize::try_from(head[BUFFERS]).ok().filter(|&count| is_round && count <= MOST_BUFFERS);
+    let Some(bytes) = count.map(size).filter(|&bytes| metadata.len() == bytes as u64) else {
         return Ok(None);
-    }
-    let mut bytes = vec![0; usize::try_from(size(count)).expect("at most a few MiB")];
+    };
+    let mut bytes = vec![0; bytes];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(Some(read(&bytes)))
-}
-
-/// Bytes of a round with its answer.
-const fn size(buffers: u64) -> u64 {
-    (HEAD as u64 + (WORDS_A_BUFFER as u64 + 1) * buffers) * WORD as u64
 }
 
 fn read(bytes: &[u8]) -> Vec<u64> {
@@ -185,14 +173,14 @@ fn write(file: &File, word: usize, values: impl IntoIterator<Item = u64>) -> io:
 /// A bound and a plan; `None` if the words are no round, or there is no plan within its time.
 fn plan(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>)> {
     let (head, rest) = words.split_at_checked(HEAD)?;
-    let count = usize::try_from(head[3]).ok()?;
+    let count = usize::try_from(head[BUFFERS]).ok()?;
     let words = count.checked_mul(WORDS_A_BUFFER)?;
     if head[0] != MAGIC || rest.len() != words.checked_add(count)? {
         return None;
     }
     let buffers: Option<Vec<Buffer>> = rest[..words].as_chunks().0.iter().map(buffer).collect();
     let instance = Instance::from_buffers(buffers?).ok()?;
-    let wall = Some(Duration::from_nanos(head[2]).min(LONGEST));
+    let wall = Some(Duration::from_nanos(head[PATIENCE]).min(LONGEST));
     let budget = Budget { wall, cancel: cancel.child(), ..Budget::default() };
     let outcome = execute(&Portfolio, &instance, budget, 0);
     let bound = outcome.claim().value;
