@@ -190,7 +190,7 @@ fn bound_text(rows: &[Argument], best: Bound, permissions: usize) -> Text {
     }
     let permissions = view::permissions(permissions);
     text + format!(
-        "without the in-place {permissions} (--in-place no): {}\n",
+        "without {permissions} to overwrite in place (--in-place no): {}\n",
         describe_claim(Scope::NoHandOver)
     )
 }

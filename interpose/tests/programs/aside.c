@@ -138,7 +138,7 @@ static void count(void) {
 /* The most threads at any time, as a program counts that warns at a fork with several. */
 static void threads(void) {
     between = count;
-    long_rounds(12);
+    long_rounds(100);
     printf("%d threads at most\n", most_threads);
 }
 

@@ -168,7 +168,7 @@ impl<'a> ArenaSection<'a> {
         let above = format!("{}, {} above the load", exact(height.get()), percent(over));
         let mut facts = vec![(format!("height of {name}"), above)];
         if !plan.in_place().is_empty() {
-            facts.push((format!("hand-overs in place of {name}"), count(plan.in_place().len() as u64)));
+            facts.push((format!("hand-overs of {name}"), count(plan.in_place().len() as u64)));
         }
         (Panel::plan(name, &self.scene.instance, plan), facts)
     }
