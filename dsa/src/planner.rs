@@ -63,7 +63,7 @@ pub enum Guarantee {
     /// No guarantee.
     Heuristic,
     /// Height at most this many times the load, on instances without alignments and pauses. Padding and loads of whole
-    /// live ranges have no such limit.
+    /// live ranges have no such limit. For a planner that does not overwrite in place it is the load without that.
     Ratio(f64),
     /// Optimal, given enough time.
     Exact,

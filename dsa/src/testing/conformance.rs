@@ -178,7 +178,9 @@ impl Judge<'_> {
     fn check_guarantee(&self, case: &Case, outcome: &Outcome<'_>) {
         let ended = matches!(outcome.end, Ok(Stop::Finished | Stop::Proved));
         let Some(height) = outcome.height().filter(|_| ended) else { return };
-        let load = case.instance.load().bytes;
+        let hands_over = self.descriptor.honours.in_place;
+        let load =
+            if hands_over { case.instance.load() } else { case.instance.load_without_in_place() }.bytes;
         match self.descriptor.guarantee {
             Guarantee::Ratio(ratio)
                 if is_plain(&case.instance) && as_float(height) > ratio * as_float(load) =>
@@ -189,7 +191,6 @@ impl Judge<'_> {
                 );
             }
             Guarantee::Exact if self.sees_all(&case.instance) && case.instance.len() <= EXACT_BUFFERS => {
-                let hands_over = self.descriptor.honours.in_place;
                 let optimum = if hands_over { case.optimum } else { case.without_hand_over };
                 if let Some(optimum) = optimum.filter(|&optimum| height != optimum) {
                     self.fail(&case.name, format_args!("it ended at {height}, not at the optimum {optimum}"));
