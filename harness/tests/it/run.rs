@@ -97,11 +97,16 @@ fn a_planned_program_has_no_thread_more() {
     let folder = tempfile::tempdir().expect("writable");
     let aside =
         built(folder.path(), "aside", "aside", &["cc"]).expect("a C compiler, which ./setup installs");
-    let (stdout, _) = run(folder.path(), &["run", "--report", "report.json", &aside, "threads"], 0);
-    assert_eq!(stdout, "1 threads at most\n");
-    let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
-    let report: Value = serde_json::from_str(&text).expect("JSON");
-    assert!(report["planned"].as_u64() > Some(0), "{report}");
+    // On a busy machine the launcher's plan comes late.
+    let is_planned = ["100", "1000", "10000"].iter().any(|rounds| {
+        let words = ["run", "--report", "report.json", &aside, "threads", rounds];
+        let (stdout, _) = run(folder.path(), &words, 0);
+        assert_eq!(stdout, "1 threads at most\n");
+        let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        report["planned"].as_u64() > Some(0)
+    });
+    assert!(is_planned);
     // The plan is made somewhere between these requests.
     let plain = Command::new(&aside).args(["unshares", "6000"]).output().expect("it starts").stdout;
     for requests in (6000..8000).step_by(100) {

@@ -136,9 +136,9 @@ static void count(void) {
 }
 
 /* The most threads at any time, as a program counts that warns at a fork with several. */
-static void threads(void) {
+static void threads(int rounds) {
     between = count;
-    long_rounds(100);
+    long_rounds(rounds);
     printf("%d threads at most\n", most_threads);
 }
 
@@ -430,7 +430,7 @@ int main(int length, char **words) {
     if (!strcmp(word, "stack") && length > 3)
         stack((size_t)atol(words[2]), (unsigned)atoi(words[3]));
     else if (!strcmp(word, "threads"))
-        threads();
+        threads(length > 2 ? atoi(words[2]) : 100);
     else if (!strcmp(word, "unshares") && length > 2)
         unshares((unsigned)atoi(words[2]));
     else if (!strcmp(word, "forbids") && length > 3)
