@@ -22,7 +22,7 @@ MEMORY = HERE.parent.parent / "interpose/tests/programs/memory.c"
 PYTHON = "/usr/bin/python3"
 PROCESS_SECONDS = 900
 # What the library itself takes, and the most memory as a share of that without it.
-LIBRARY_KIB = 6 << 10
+LIBRARY_KIB = 4 << 10
 MOST_MEMORY = 1.2
 # CPython's own tests to run.
 CPYTHON = "test_os test_threading test_subprocess test_gc test_signal test_thread test_queue test_mmap test_io"
