@@ -7,9 +7,9 @@
 //! room or the rules. It is judged by the simulated time. It is refused unless the default allocator's best fit, or else
 //! first fit by area, finds offsets that end below the capacity.
 //!
-//! What the quick schedulers offer counts as it is if its offsets fit. The search starts from the best of their classes
-//! and of PoocH's classifications, each in the largest room found that leaves enough for its gaps. The heat, relative to the time at the start, falls
-//! geometrically.
+//! A schedule that a quick scheduler or PoocH's budgeted search offers counts as it is if the portfolio of planners finds
+//! offsets that fit. The search starts from the best of their classes and of PoocH's classifications, each in the largest
+//! room found that leaves enough for its gaps. The heat, relative to the time at the start, falls geometrically.
 //!
 //! # References
 //!
@@ -32,17 +32,20 @@ use rand::RngExt;
 use super::class::{Class, Classes, Policy};
 use super::lab::Lab;
 use super::pooch::recompute_what_costs_less;
-use super::registry::quick_schedulers;
+use super::registry::{budgeted_searches, quick_schedulers};
 use super::residency::Prefetch;
 use super::swap_opt::keep_what_fits;
-use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
+use crate::placement::{Order, Portfolio};
 
 const KEY: &str = "local-search";
 /// The number of rooms in which a start is tried.
 const ROOMS: u32 = 8;
 /// The largest change of the room, as a part of the capacity.
 const ROOM_STEP: f64 = 0.02;
+
+/// Units of work for the offsets of a schedule that another scheduler offers.
+const PACKING_WORK: u64 = 500_000;
 
 /// The policies for recomputed maps; each is tried with each way to start copies in.
 const POLICIES: [Policy; 3] = [Policy::Discard, Policy::Retain, Policy::Share];
@@ -144,7 +147,7 @@ impl Search<'_, '_> {
         for class in [Class::Keep, Class::Swap] {
             self.fit(&self.labs[0].all(class), 0)?;
         }
-        for scheduler in quick_schedulers() {
+        for scheduler in quick_schedulers().into_iter().chain(budgeted_searches()) {
             let (offers, end) = self.run.consult(&scheduler);
             offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
             end?;
@@ -158,10 +161,26 @@ impl Search<'_, '_> {
 
     /// Offers a schedule of another scheduler if its offsets fit.
     fn offer_as_it_is(&mut self, offer: &Verified) -> Result<(), ScheduleHalt> {
-        if offer.height() > self.capacity || !self.is_faster(offer.seconds()) {
+        if !self.is_faster(offer.seconds()) {
             return Ok(());
         }
-        self.run.offer(Schedule { scheduler: KEY.to_owned(), ..offer.schedule().clone() })
+        let placed = if offer.height() <= self.capacity {
+            offer.schedule().clone()
+        } else if let Some(offsets) = self.pack_tightly(offer) {
+            offer.schedule().clone().place(offer.timeline(), &offsets)
+        } else {
+            return Ok(());
+        };
+        self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })
+    }
+
+    /// Offsets of a schedule, from the base, that end below the capacity, by the portfolio of planners.
+    fn pack_tightly(&self, offer: &Verified) -> Option<Vec<Offset>> {
+        let room = Bytes::new(self.capacity.get().saturating_sub(offer.schedule().base.get()));
+        let budget = Budget { target: Some(room), work: Some(PACKING_WORK), ..Budget::default() };
+        let instance = offer.instance().ok()?;
+        let plan = execute(&Portfolio, &instance, budget, 0).best?;
+        (plan.height() <= room).then(|| plan.offsets().to_vec())
     }
 
     /// Whether a schedule of this many seconds is faster than all that are offered.

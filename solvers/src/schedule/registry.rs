@@ -27,18 +27,22 @@ pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
     ]
 }
 
+/// PoocH's tree search, within a budget of leaves.
+pub(super) fn budgeted_searches() -> [Box<dyn Scheduler>; 2] {
+    [Policy::Discard, Policy::Retain]
+        .map(|policy| -> Box<dyn Scheduler> { Box::new(Pooch::budgeted(policy, DEPTH, LEAVES)) })
+}
+
 /// One scheduler of each kind, in the order in which they are listed.
 #[must_use]
 pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
-    let others: [Box<dyn Scheduler>; 6] = [
-        Box::new(Pooch::new(Policy::Discard)),
-        Box::new(Pooch::new(Policy::Retain)),
-        Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
-        Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
-        Box::new(PoochElsewhere),
-        Box::new(LocalSearch::default()),
-    ];
-    quick_schedulers().into_iter().chain(others).collect()
+    let mut all = quick_schedulers();
+    all.push(Box::new(Pooch::new(Policy::Discard)));
+    all.push(Box::new(Pooch::new(Policy::Retain)));
+    all.extend(budgeted_searches());
+    all.push(Box::new(PoochElsewhere));
+    all.push(Box::new(LocalSearch::default()));
+    all
 }
 
 /// The keys of all schedulers.
