@@ -34,7 +34,7 @@ use std::io::stdin;
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Machine, ScheduleError, SchedulingProblem, Verified};
-use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Mark, Patent, Round, Update};
+use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Round, Update};
 
 const MACHINE: &str = "x86-pcie3";
 const COLUMNS: &str =
@@ -79,7 +79,7 @@ impl<'p> Comparison<'p> {
     fn print(&self, rule: Update, row: &Row) {
         let net = &self.problem.net;
         let (maps, items) = (self.net.items().len(), self.net.items());
-        let candidates = items.iter().filter(|item| item.mark != Mark::Inside).count();
+        let candidates = items.iter().filter(|item| item.is_candidate).count();
         let thresholds: Vec<_> = row.rounds.iter().map(|round| format!("{:.0}", round.threshold)).collect();
         println!(
             "{},{},{},{maps},{candidates},{},{:.0},{},{},{},{},{},{:.4}",

@@ -150,8 +150,8 @@ const APPROXIMATION: &[Entry] = &[
 
 const SEARCH: &[Entry] = &[
     entry!("hill-climb/tvm", HillClimbTvm),
-    entry!("hill-climb/vela", HillClimbVela::default()),
-    entry!("annealing", Annealing::default()),
+    entry!("hill-climb/vela", HillClimbVela),
+    entry!("annealing", Annealing),
     entry!("tabu", Tabu),
     entry!("lns", Lns),
     entry!("block-building", BlockBuilding),

@@ -58,20 +58,6 @@ fn a_legal_order_breaks_the_counter_and_not_the_plan_by_operations() {
 }
 
 #[test]
-fn a_plan_that_is_safe_in_every_legal_order_serves_every_request_of_every_order() {
-    for net in NETS {
-        let graph = models::graph(net).unwrap_or_else(|error| panic!("{error}"));
-        let (order, dependencies) = (graph.order(), Dependencies::of(&graph));
-        let safe = lower_for_all_orders(&graph, &order, &dependencies, Safety::KeepApart).expect("few pairs");
-        let mut memory = ProfileGuidedScoped::new(Box::new(Simulated::new()));
-        memory.plan_ahead(&requests(net), safe.instance.apart());
-        let [_, after] = play(&mut memory, &orders(net, 0..30));
-        assert_eq!((after.missed, after.plans), (Missed::default(), 1), "{net}");
-        assert_eq!(memory.usage().device_allocations, 1);
-    }
-}
-
-#[test]
 fn legal_orders_are_played_in_turn_and_misses_are_told() {
     let folder = tempdir().expect("a folder");
     let keys: Vec<String> = (0..6).map(|seed| format!("model/googlenet/infer/b1/order{seed}")).collect();

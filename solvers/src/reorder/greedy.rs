@@ -34,7 +34,7 @@ use super::{Orders, Reordered};
 
 /// The rule that prefers one ready operation to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GreedyRule {
+pub(super) enum GreedyRule {
     /// Least growth of memory.
     #[default]
     Growth,
@@ -69,20 +69,6 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// The rule that prefers one ready operation to another. Default: least growth.
-    #[must_use]
-    pub const fn with_rule(mut self, rule: GreedyRule) -> Self {
-        self.rule = rule;
-        self
-    }
-
-    /// Whether the last operation is chosen first. Default: no.
-    #[must_use]
-    pub const fn with_backwards(mut self, yes: bool) -> Self {
-        self.backwards = yes;
-        self
-    }
-
     /// All rules, forwards and backwards.
     #[must_use]
     pub fn all() -> Vec<Self> {
@@ -270,7 +256,7 @@ mod tests {
         }
         let graph = graph.build().expect("valid");
         let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-        let found = Greedy::default().with_rule(GreedyRule::Drop).order(&orders, &Budget::default());
+        let found = Greedy { rule: GreedyRule::Drop, backwards: false }.order(&orders, &Budget::default());
         assert_eq!((found.order, found.load), (ids(&[1, 2, 0]), Bytes::new(31)));
     }
 

@@ -29,7 +29,7 @@ use planlab_graph::{Dependencies, Graph, OpId};
 
 pub use best::{BestOrder, Stage};
 pub use exact::ExactOrder;
-pub use greedy::{Greedy, GreedyRule};
+pub use greedy::Greedy;
 pub use local_search::LocalSearch;
 use problem::Problem;
 use watch::Watch;

@@ -39,6 +39,9 @@ use crate::placement::greedy::FirstFit;
 use crate::placement::{Order, Portfolio};
 
 const KEY: &str = "local-search";
+/// The heat at the first and at the last change, as parts of the time of the start.
+const HOT: f64 = 0.01;
+const COLD: f64 = 1e-4;
 /// The number of rooms in which a start is tried.
 const ROOMS: u32 = 8;
 /// The largest change of the room, as a part of the capacity.
@@ -56,13 +59,11 @@ const PREFETCHES: [Prefetch; 3] = [Prefetch::AsRoomPermits, Prefetch::OneAhead, 
 pub struct LocalSearch {
     per_map: u32,
     most: u32,
-    hot: f64,
-    cold: f64,
 }
 
 impl Default for LocalSearch {
     fn default() -> Self {
-        Self { per_map: 100, most: 10_000, hot: 0.01, cold: 1e-4 }
+        Self { per_map: 100, most: 10_000 }
     }
 }
 
@@ -72,18 +73,6 @@ impl LocalSearch {
     #[must_use]
     pub const fn with_changes(mut self, per_map: u32, most: u32) -> Self {
         (self.per_map, self.most) = (per_map, most);
-        self
-    }
-
-    /// The heat at the first and at the last change, as parts of the time of the start. Default: 0.01 and 0.0001.
-    ///
-    /// # Panics
-    ///
-    /// Unless `hot >= cold > 0`.
-    #[must_use]
-    pub const fn with_heat(mut self, hot: f64, cold: f64) -> Self {
-        assert!(hot >= cold && cold > 0.0, "the heat falls, and stays above 0");
-        (self.hot, self.cold) = (hot, cold);
         self
     }
 }
@@ -260,7 +249,7 @@ impl Search<'_, '_> {
         let mut seconds = start;
         for change in 0..changes {
             let progress = f64::from(change) / f64::from(changes);
-            let heat = start * config.hot * (config.cold / config.hot).powf(progress);
+            let heat = start * HOT * (COLD / HOT).powf(progress);
             let slack = -heat * self.run.rng().random::<f64>().max(f64::MIN_POSITIVE).ln();
             let changed = self.change(&state);
             if let Judged::Placed(taken) = self.judge(changed.clone(), seconds + slack)? {

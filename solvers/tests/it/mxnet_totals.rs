@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_dsa::Bytes;
-use planlab_graph::Ancestors;
 use planlab_solvers::placement::sharing::{
     BlockSharing, Entry, InPlaceEntries, Node, PatentFreeList, SharedBlocks, SharingGraph, Strategy,
     memory_cost,
@@ -171,16 +170,6 @@ fn totals_by_match_range_and_colours() {
     assert_eq!(resnet[..6], [20438, 10746, 10403, 10400, 10400, 10400]);
     let memonger = totals(&file("resnet200_memonger_t576_b32"), true);
     assert_eq!(memonger[..6], [27609, 3165, 1948, 1948, 1958, 1957]);
-}
-
-/// The total of blocks that are right in every order lies between those for one order and without sharing.
-#[test]
-fn blocks_by_the_ancestor_relation_cost_more_than_plain_ones() {
-    let train = graph(&read("inception_bn_train_b32"));
-    let plain = BlockSharing::default().plan(&train).total();
-    let safe = BlockSharing::default().plan_for_all_orders(&train, Ancestors::MEMORY).expect("few nodes");
-    let without = BlockSharing::default().with_match_range(0).plan(&train).total();
-    assert!(plain < safe.total() && safe.total() < without, "{} MiB", mebibytes(&safe));
 }
 
 /// The windows of the free list, in MiB: with in-place operations, as NNVM searches them, and without, as in the

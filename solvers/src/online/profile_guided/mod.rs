@@ -56,7 +56,7 @@ use std::time::Duration;
 
 use planlab_dsa::performance::Missed;
 use planlab_dsa::{
-    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Planning, Stream, Usage,
+    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planning, Stream, Usage,
     execute,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,8 +88,6 @@ use table::Table;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ProfileGuided {
-    planner: Box<dyn Planner>,
-    budget: Budget,
     /// Serves the requests that no plan serves.
     pool: Box<dyn OnlineAllocator>,
     device: Device,
@@ -207,8 +205,6 @@ impl ProfileGuided {
     ) -> Self {
         let shared = Arc::new(Mutex::new(backing));
         Self {
-            planner: Box::new(BestFit),
-            budget: Budget::default(),
             pool: pool(Box::new(Arc::clone(&shared))),
             device: Device::new(Box::new(shared)),
             arenas: BTreeMap::new(),
@@ -226,14 +222,6 @@ impl ProfileGuided {
             peak: 0,
             replay: Replay::default(),
         }
-    }
-
-    /// Uses another planner, with a budget for each plan. Default: [`BestFit`] without limits.
-    #[must_use]
-    pub fn with_planner(mut self, planner: Box<dyn Planner>, budget: Budget) -> Self {
-        self.planner = planner;
-        self.budget = budget;
-        self
     }
 
     /// Uses a plan for each kind of propagation that [`begin_propagation`](OnlineAllocator::begin_propagation) names;
@@ -503,7 +491,7 @@ impl ProfileGuided {
         let old = self.tables.get(&self.kind);
         let profile = self.propagation.recorder.profile(old.map(Table::profile));
         let Some(instance) = profile.instance() else { return };
-        let outcome = execute(&self.planner, &instance, self.budget.clone(), 0);
+        let outcome = execute(&BestFit, &instance, Budget::default(), 0);
         self.replay.planning += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
         let Some(table) = Table::new(profile, &plan, self.replay.plans + 1) else { return };

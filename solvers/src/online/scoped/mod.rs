@@ -20,9 +20,7 @@
 //! size that it ever had, and no common address to two requests that were ever in use together. Requests of other
 //! propagations (longer sentences, evaluation between training) keep their places; those that never met may share
 //! theirs. So the segment is that of the largest propagation, not of their sum. A net whose operations run in any legal
-//! order gets a plan that is safe for all orders so far. A caller that knows the graph can list the requests that may
-//! meet before the first propagation ([`plan_ahead`](ProfileGuidedScoped::plan_ahead)): a plan that is safe in every
-//! legal order has no misses.
+//! order gets a plan that is safe for all orders so far.
 //!
 //! If the caller names no operation, all requests belong to one, and are identified by number, as in `profile-guided`.
 //!
@@ -56,7 +54,6 @@
 //! - The plan is renewed between propagations, not inside one.
 //! - A request is forgotten if it is absent from the propagations of 64 plans; sizes do not shrink before that.
 
-mod ahead;
 mod keys;
 mod layout;
 mod miss;

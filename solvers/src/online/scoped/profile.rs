@@ -82,14 +82,6 @@ impl Profile {
         }
     }
 
-    /// Records that two requests may be in use together.
-    pub(super) fn keep_apart(&mut self, one: Key, other: Key) {
-        self.make_room();
-        if let Some(met) = self.met.get_mut(one as usize) {
-            met.insert(other as usize);
-        }
-    }
-
     /// The latest record, in the order of its requests.
     fn latest(&self) -> Vec<Request> {
         let is_latest = |known: &Known| known.record == self.records;

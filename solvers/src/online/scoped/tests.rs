@@ -2,7 +2,7 @@
 
 use planlab_dsa::performance::Missed;
 use planlab_dsa::testing::{Shape, instances};
-use planlab_dsa::{Audit, BufferId, Call, Instance, KeepApart, Requests, Simulated};
+use planlab_dsa::{Audit, Call, Instance, Requests, Simulated};
 use proptest::prelude::*;
 
 use super::*;
@@ -299,40 +299,6 @@ proptest! {
             net.run(&steps(order));
         }
         prop_assert_eq!((net.missed(), net.0.planning.plans), (before, plans));
-    }
-
-    /// Planned ahead with every pair that may meet: no order has a miss, not even the first.
-    #[test]
-    fn a_plan_ahead_for_every_order_serves_every_order(
-        (instance, orders) in instances(Shape::plain().with_max_buffers(10).with_max_steps(8).with_max_size(3000))
-            .prop_flat_map(|instance| { let orders = shuffled(&instance); (Just(instance), orders) }),
-    ) {
-        let operations: Vec<u64> = (0..instance.len() as u64).collect();
-        let requests = Requests::new(&instance).with_operations(operations);
-        let ids = || (0..instance.len()).map(BufferId::from_index);
-        let pairs: Vec<KeepApart> = ids()
-            .flat_map(|first| ids().filter(move |&other| first < other).map(move |second| KeepApart { first, second }))
-            .collect();
-        // Buffers requested at the last step do not belong to a propagation.
-        let asked: Vec<bool> = {
-            let mut asked = vec![false; instance.len()];
-            requests.events().for_each(|call| if let Call::Alloc(id) = call { asked[id.index()] = true; });
-            asked
-        };
-        let mut net = Net::new();
-        net.0.plan_ahead(&requests, &pairs);
-        for order in orders {
-            for buffer in order.into_iter().filter(|&buffer| asked[buffer]) {
-                net.0.enter(buffer as u64);
-                let size = instance.buffers()[buffer].size;
-                net.0.alloc(size, Stream::default()).expect("no limit");
-            }
-            let blocks: Vec<Address> = net.0.blocks.keys().copied().collect();
-            net.free(blocks);
-            net.0.end_propagation();
-        }
-        let plans = u64::from(asked.contains(&true));
-        prop_assert_eq!((net.missed(), net.0.planning.plans), (Missed::default(), plans));
     }
 }
 

@@ -23,6 +23,12 @@ use super::moves::Moves;
 use super::walk::{Search, Walk};
 use crate::arenas::{has_arenas, plan_each_arena};
 
+/// The heat at the start and at the end of a round, as parts of the height.
+const HOT: f64 = 0.05;
+const COLD: f64 = 0.001;
+/// Changes in the first round.
+const FIRST_ROUND: u64 = 10_000;
+
 /// Simulated annealing below what sticks out; key `annealing`.
 ///
 /// ```
@@ -33,43 +39,12 @@ use crate::arenas::{has_arenas, plan_each_arena};
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Annealing::default(), &instance, Budget::default(), 0);
+/// let outcome = execute(&Annealing, &instance, Budget::default(), 0);
 /// assert!(outcome.is_optimal());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Annealing {
-    hot: f64,
-    cold: f64,
-    round: u32,
-}
-
-impl Default for Annealing {
-    fn default() -> Self {
-        Self { hot: 0.05, cold: 0.001, round: 10_000 }
-    }
-}
-
-impl Annealing {
-    /// The heat at the start and at the end of a round, as parts of the height. Default: 0.05 and 0.001.
-    ///
-    /// # Panics
-    ///
-    /// Unless `hot >= cold > 0`.
-    #[must_use]
-    pub fn with_heat(mut self, hot: f64, cold: f64) -> Self {
-        assert!(hot >= cold && cold > 0.0, "a heat from {hot} to {cold} does not fall");
-        (self.hot, self.cold) = (hot, cold);
-        self
-    }
-
-    /// Changes in the first round; at least 1. Default: 10,000.
-    #[must_use]
-    pub fn with_round(mut self, changes: u32) -> Self {
-        self.round = changes.max(1);
-        self
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Annealing;
 
 impl Planner for Annealing {
     fn descriptor(&self) -> Descriptor {
@@ -90,7 +65,7 @@ impl Planner for Annealing {
             return plan_each_arena(self, run);
         }
         let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
-        let mut search = AnnealingSearch::new(walk, *self);
+        let mut search = AnnealingSearch::new(walk);
         while search.slice(run, u64::MAX)? {}
         Ok(())
     }
@@ -101,7 +76,6 @@ impl Planner for Annealing {
 pub(crate) struct AnnealingSearch {
     walk: Walk,
     moves: Moves,
-    config: Annealing,
     /// Changes made so far in this round, and the length of the round.
     at: u64,
     round: u64,
@@ -109,9 +83,8 @@ pub(crate) struct AnnealingSearch {
 }
 
 impl AnnealingSearch {
-    pub(crate) fn new(walk: Walk, config: Annealing) -> Self {
-        let round = u64::from(config.round);
-        Self { walk, moves: Moves::default(), config, at: 0, round, idle: 0 }
+    pub(crate) fn new(walk: Walk) -> Self {
+        Self { walk, moves: Moves::default(), at: 0, round: FIRST_ROUND, idle: 0 }
     }
 
     /// The walk that it works on.
@@ -121,7 +94,7 @@ impl AnnealingSearch {
 
     /// Begins a round as short as the first.
     pub(crate) fn restart(&mut self) {
-        (self.at, self.round) = (0, u64::from(self.config.round));
+        (self.at, self.round) = (0, FIRST_ROUND);
     }
 
     /// The heat of the next change, in granules.
@@ -132,8 +105,7 @@ impl AnnealingSearch {
         }
         let part = self.at as f64 / self.round as f64;
         self.at += 1;
-        let Annealing { hot, cold, .. } = self.config;
-        hot * (cold / hot).powf(part) * self.walk.best() as f64
+        HOT * (COLD / HOT).powf(part) * self.walk.best() as f64
     }
 }
 

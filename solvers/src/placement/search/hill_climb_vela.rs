@@ -27,8 +27,7 @@
 //!
 //! # Deviations from the paper
 //!
-//! - It continues until it is stopped. The original ends after 500 tries; [`HillClimbVela::with_tries`] sets such a
-//!   limit here.
+//! - It continues until it is stopped. The original ends after 500 tries.
 //! - If several buffers could be the predecessor, it is the one with the lowest id; in the original it is the last that
 //!   the search for an offset met. The bottleneck has the lowest id, too.
 //! - A plan that grows too high is still completed.
@@ -53,23 +52,12 @@ use crate::arenas::{has_arenas, plan_each_arena};
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&HillClimbVela::default(), &instance, Budget::default(), 0);
+/// let outcome = execute(&HillClimbVela, &instance, Budget::default(), 0);
 /// assert!(outcome.is_optimal());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HillClimbVela {
-    tries: Option<u64>,
-}
-
-impl HillClimbVela {
-    /// Ends after this many tries. Default: when the run ends.
-    #[must_use]
-    pub const fn with_tries(mut self, tries: u64) -> Self {
-        self.tries = Some(tries);
-        self
-    }
-}
+pub struct HillClimbVela;
 
 impl Planner for HillClimbVela {
     fn descriptor(&self) -> Descriptor {
@@ -90,7 +78,7 @@ impl Planner for HillClimbVela {
             return plan_each_arena(self, run);
         }
         let Some(walk) = Walk::in_order(run, start::by_urgency)? else { return Ok(()) };
-        let mut climb = Climb::new(walk, self.tries.unwrap_or(u64::MAX));
+        let mut climb = Climb::new(walk);
         while climb.slice(run, u64::MAX)? {}
         Ok(())
     }
@@ -100,7 +88,6 @@ impl Planner for HillClimbVela {
 #[derive(Clone, Debug)]
 pub(crate) struct Climb {
     walk: Walk,
-    left: u64,
     height: u64,
     /// The buffers that determined the bottleneck's place, and whether each buffer is one of them.
     deciding: Vec<u32>,
@@ -109,10 +96,10 @@ pub(crate) struct Climb {
 }
 
 impl Climb {
-    pub(crate) fn new(walk: Walk, tries: u64) -> Self {
+    pub(crate) fn new(walk: Walk) -> Self {
         let height = walk.decoder.height();
         let is_deciding = vec![false; walk.decoder.order().len()];
-        Self { walk, left: tries, height, deciding: Vec::new(), is_deciding, near: Vec::new() }
+        Self { walk, height, deciding: Vec::new(), is_deciding, near: Vec::new() }
     }
 
     fn draw(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
@@ -175,10 +162,6 @@ fn predecessor(decoder: &Decoder, id: u32, near: &[u32]) -> Option<u32> {
 
 impl Search for Climb {
     fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        if self.left == 0 {
-            return Ok(false);
-        }
-        self.left -= 1;
         self.walk.tick(run, 1)?;
         let Some(change) = self.draw(run)? else { return Ok(false) };
         self.walk.change(run, change)?;

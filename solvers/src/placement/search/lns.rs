@@ -39,7 +39,7 @@ use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Honours, Planner, Run};
 use rand::RngExt;
 
 use super::HONOURS;
-use super::annealing::{Annealing, AnnealingSearch};
+use super::annealing::AnnealingSearch;
 use super::model::Model;
 use super::moves::below;
 use super::start::{self, Start};
@@ -132,7 +132,7 @@ impl LnsTurns {
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
         let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
-        let annealing = AnnealingSearch::new(walk, Annealing::default());
+        let annealing = AnnealingSearch::new(walk);
         Ok(Some(Self { lns, annealing, course: 1, end: COURSE }))
     }
 

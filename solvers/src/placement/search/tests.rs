@@ -21,8 +21,8 @@ use crate::placement::testing::{descriptor, draws};
 fn planners() -> [Box<dyn Planner>; 5] {
     [
         Box::new(HillClimbTvm),
-        Box::new(HillClimbVela::default()),
-        Box::new(Annealing::default()),
+        Box::new(HillClimbVela),
+        Box::new(Annealing),
         Box::new(Tabu),
         Box::new(Lns),
     ]
@@ -109,10 +109,10 @@ impl Planner for Turns {
         let model = std::sync::Arc::new(model);
         let walk = Walk::with_model(run, &model, &start);
         let mut searches: Vec<(Run<'_>, Box<dyn Search>)> = vec![
-            (run.fork(), Box::new(AnnealingSearch::new(walk.clone(), Annealing::default()))),
+            (run.fork(), Box::new(AnnealingSearch::new(walk.clone()))),
             (run.fork(), Box::new(TabuSearch::new(walk.clone()))),
             (run.fork(), Box::new(hill_climb_tvm::Climb::new(walk.clone()))),
-            (run.fork(), Box::new(hill_climb_vela::Climb::new(walk, u64::MAX))),
+            (run.fork(), Box::new(hill_climb_vela::Climb::new(walk))),
             (run.fork(), Box::new(LnsSearch::new(run, model, &start))),
         ];
         while !searches.is_empty() {

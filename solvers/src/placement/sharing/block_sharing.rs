@@ -9,9 +9,7 @@
 //! 3. each input has one reader less; a block without readers is free, and so is an entry that no node reads.
 //!
 //! The memory is the sum of all blocks. With colours, a block passes only between nodes of one colour, so that
-//! sharing does not serialise chains of operations that may run in parallel. With the ancestor relation, a block
-//! passes to a node only if all nodes that used the block precede it in every order. This is safe in every order,
-//! which colours are not, and allows sharing between chains, which colours forbid.
+//! sharing does not serialise chains of operations that may run in parallel.
 //!
 //! # References
 //!
@@ -23,18 +21,16 @@
 //!
 //! # Complexity
 //!
-//! O((entries + reads) log entries), and O(colours * (nodes + reads)) for the colours. The ancestor relation takes
-//! O(nodes * reads / 64) time and its memory; with it, an entry may have to check all free blocks.
+//! O((entries + reads) log entries), and O(colours * (nodes + reads)) for the colours.
 //!
 //! # Deviations from the public code
 //!
 //! None with the default rules. Equal sizes stand for equal shapes and element types.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Ancestors, OpId, TooManyOperations};
 
 use super::blocks::Blocks;
-use super::colours::{colours, makers};
+use super::colours::colours;
 use super::graph::{Node, SharingGraph};
 
 /// The rules for sharing blocks. The defaults are those of MXNet: match range 16, in place, one colour.
@@ -132,43 +128,17 @@ impl BlockSharing {
         shared
     }
 
-    /// Plans a graph whose nodes may run in parallel: a block, or the place of an input, is taken only by a node
-    /// that comes after all nodes that used it, in every order. `limit` is the most memory for the ancestor
-    /// relation, usually [`Ancestors::MEMORY`].
-    ///
-    /// # Errors
-    ///
-    /// If the relation would take more memory.
-    pub fn plan_for_all_orders(
-        &self,
-        graph: &SharingGraph,
-        limit: Bytes,
-    ) -> Result<SharedBlocks, TooManyOperations> {
-        let ancestors = ancestors(graph, limit)?;
-        let Ok(shared) = self.plan_with(graph, Some(ancestors), |_| Ok::<(), std::convert::Infallible>(()));
-        Ok(shared)
-    }
-
     /// Plans a graph; calls `tick` at every node, which may stop the run.
     pub(super) fn plan_until<E>(
         &self,
         graph: &SharingGraph,
-        tick: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<SharedBlocks, E> {
-        self.plan_with(graph, None, tick)
-    }
-
-    fn plan_with<E>(
-        &self,
-        graph: &SharingGraph,
-        ancestors: Option<Ancestors>,
         mut tick: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<SharedBlocks, E> {
         let count = self.colours_of(graph);
-        let mut planning = Planning::new(self, graph, ancestors, count);
-        for ((number, node), &colour) in graph.nodes().iter().enumerate().zip(&colours(graph, count)) {
+        let mut planning = Planning::new(self, graph, count);
+        for (node, &colour) in graph.nodes().iter().zip(&colours(graph, count)) {
             tick(1 + (node.reads.len() + node.writes.len()) as u64)?;
-            planning.run(number, node, colour);
+            planning.run(node, colour);
         }
         let Planning { block_of, blocks, in_place, .. } = planning;
         Ok(SharedBlocks { block_of, blocks: blocks.sizes.into_iter().map(Bytes::new).collect(), in_place })
@@ -195,45 +165,33 @@ struct Planning<'g> {
     references: Vec<u64>,
     /// The number of reads and holds that are left of the entries in each block.
     readers: Vec<u64>,
-    /// The ancestor relation: which nodes precede which in every order, if that counts.
-    ancestors: Option<Ancestors>,
-    /// The nodes that have used the entries in each block.
-    users: Vec<Vec<usize>>,
     block_of: Vec<Option<u32>>,
     blocks: Blocks,
     in_place: Vec<(u32, u32)>,
 }
 
 impl<'g> Planning<'g> {
-    fn new(
-        rules: &'g BlockSharing,
-        graph: &'g SharingGraph,
-        ancestors: Option<Ancestors>,
-        colours: u32,
-    ) -> Self {
+    fn new(rules: &'g BlockSharing, graph: &'g SharingGraph, colours: u32) -> Self {
         Self {
             rules,
             graph,
             references: graph.references(),
             readers: Vec::new(),
-            ancestors,
-            users: Vec::new(),
             block_of: vec![None; graph.entries().len()],
             blocks: Blocks::new(colours as usize),
             in_place: Vec::new(),
         }
     }
 
-    fn run(&mut self, number: usize, node: &Node, colour: u32) {
+    fn run(&mut self, node: &Node, colour: u32) {
         if self.rules.in_place {
-            self.hand_over(number, node);
+            self.hand_over(node);
         }
         for entry in self.unplaced(node) {
-            self.place(number, entry, colour);
+            self.place(entry, colour);
         }
         for &entry in &node.reads {
             if let Some(block) = self.block_of[entry as usize] {
-                self.users[block as usize].push(number);
                 self.readers[block as usize] -= 1;
                 self.release_unread(block, colour);
             }
@@ -245,12 +203,12 @@ impl<'g> Planning<'g> {
         }
     }
 
-    fn hand_over(&mut self, number: usize, node: &Node) {
+    fn hand_over(&mut self, node: &Node) {
         let mut taken = vec![false; node.reads.len()];
         for pair in &node.in_place {
             let (input, output) = (node.reads[pair.read], node.writes[pair.write]);
             let Some(block) = self.block_of[input as usize] else { continue };
-            let is_last = self.readers[block as usize] == 1 && self.is_over(block, number);
+            let is_last = self.readers[block as usize] == 1;
             let is_alone = is_last || pair.identity;
             if is_alone && !taken[pair.read] && self.may_replace(input, output) {
                 taken[pair.read] = true;
@@ -280,25 +238,16 @@ impl<'g> Planning<'g> {
         entries
     }
 
-    fn place(&mut self, number: usize, entry: u32, colour: u32) {
+    fn place(&mut self, entry: u32, colour: u32) {
         let bytes = self.graph.entries()[entry as usize].bytes.get();
         let block = if self.rules.match_range == 0 {
             self.blocks.open(bytes)
         } else {
-            let (users, ancestors) = (&self.users, self.ancestors.as_ref());
-            let is_over = |block: u32| all_precede(ancestors, &users[block as usize], number);
-            self.blocks.request(colour, bytes, self.rules.window(bytes), is_over)
+            self.blocks.request(colour, bytes, self.rules.window(bytes))
         };
         self.readers.resize(self.blocks.sizes.len(), 0);
-        self.users.resize(self.blocks.sizes.len(), Vec::new());
-        self.users[block as usize] = vec![number];
         self.readers[block as usize] = self.references[entry as usize];
         self.block_of[entry as usize] = Some(block);
-    }
-
-    /// Whether all users of the entries in a block precede a node in every order.
-    fn is_over(&self, block: u32, number: usize) -> bool {
-        all_precede(self.ancestors.as_ref(), &self.users[block as usize], number)
     }
 
     fn release_unread(&mut self, block: u32, colour: u32) {
@@ -306,23 +255,6 @@ impl<'g> Planning<'g> {
             self.blocks.release(colour, block);
         }
     }
-}
-
-fn all_precede(ancestors: Option<&Ancestors>, users: &[usize], number: usize) -> bool {
-    let is_before = |ancestors: &Ancestors, user: usize| {
-        ancestors.precedes(OpId::from_index(user), OpId::from_index(number))
-    };
-    ancestors.is_none_or(|ancestors| users.iter().all(|&user| is_before(ancestors, user)))
-}
-
-/// The ancestor relation: which nodes precede which in every order.
-fn ancestors(graph: &SharingGraph, limit: Bytes) -> Result<Ancestors, TooManyOperations> {
-    let maker = makers(graph);
-    let before = |node: usize| {
-        let makers = graph.nodes()[node].reads.iter().filter_map(|&entry| maker[entry as usize]);
-        makers.collect::<Vec<_>>().into_iter()
-    };
-    Ancestors::of_rows(graph.nodes().len(), before, limit)
 }
 
 #[cfg(test)]
@@ -377,36 +309,6 @@ mod tests {
         assert_eq!(blocks[3], blocks[2]);
         // Without F the chain needs one block.
         assert_eq!(plan(entries, nodes[..4].to_vec()).1, [8]);
-    }
-
-    #[test]
-    fn with_the_ancestor_relation_branches_do_not_share() {
-        // 0 -> 1 -> 4 and 0 -> 2 -> 3 -> 4: entry 3 could lie in the block of entry 1 in this order alone.
-        let nodes = vec![
-            node(&[], &[0], &[]),
-            node(&[0], &[1], &[]),
-            node(&[1], &[2], &[]),
-            node(&[0], &[3], &[]),
-            node(&[2, 3], &[4], &[]),
-            node(&[4], &[5], &[]),
-        ];
-        let graph = SharingGraph::new(vec![entry(8); 6], nodes).expect("valid");
-        let rules = BlockSharing::default();
-        let safe = rules.plan_for_all_orders(&graph, Ancestors::MEMORY).expect("few nodes");
-        assert_eq!(rules.plan(&graph).block_of, [0, 1, 2, 1, 0, 2].map(Some));
-        assert_eq!(safe.block_of, [0, 1, 2, 3, 1, 0].map(Some));
-        let error = rules.plan_for_all_orders(&graph, Bytes::new(47)).expect_err("6 words of 8 bytes");
-        assert_eq!((error.operations, error.bytes), (6, 48));
-    }
-
-    #[test]
-    fn with_the_ancestor_relation_an_input_is_overwritten_only_if_no_order_reads_it_later() {
-        let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[]), node(&[0], &[2], &[(0, 0, false)])];
-        let held = Entry { held: 1, ..entry(8) };
-        let graph = SharingGraph::new(vec![entry(8), held, held], nodes).expect("valid");
-        let rules = BlockSharing::default();
-        let safe = rules.plan_for_all_orders(&graph, Ancestors::MEMORY).expect("few nodes");
-        assert_eq!((rules.plan(&graph).in_place, safe.in_place), (vec![(0, 2)], vec![]));
     }
 
     #[test]

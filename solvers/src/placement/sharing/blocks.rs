@@ -18,20 +18,13 @@ impl Blocks {
         Self { sizes: Vec::new(), free: vec![BTreeSet::new(); colours], turn: 0 }
     }
 
-    /// A block of at least `bytes`. Of the usable free blocks of a colour: the smallest that holds them, up to
+    /// A block of at least `bytes`. Of the free blocks of a colour: the smallest that holds them, up to
     /// `most` bytes; else the largest of at least `least` bytes, which grows; else a new block. Of equal blocks the
     /// first rule takes the one released first, and the second rule the one released last.
-    pub(super) fn request(
-        &mut self,
-        colour: u32,
-        bytes: u64,
-        (least, most): (u64, u64),
-        is_usable: impl Fn(u32) -> bool,
-    ) -> u32 {
+    pub(super) fn request(&mut self, colour: u32, bytes: u64, (least, most): (u64, u64)) -> u32 {
         let free = &mut self.free[colour as usize];
-        let is_usable = |found: &&(u64, u64, u32)| is_usable(found.2);
-        let holds = free.range((bytes, 0, 0)..).take_while(|found| found.0 <= most).find(is_usable);
-        let grows = || free.range((least, 0, 0)..(bytes.max(least), 0, 0)).rev().find(is_usable);
+        let holds = free.range((bytes, 0, 0)..).next().filter(|found| found.0 <= most);
+        let grows = || free.range((least, 0, 0)..(bytes.max(least), 0, 0)).next_back();
         let Some(found) = holds.or_else(grows).copied() else { return self.open(bytes) };
         free.remove(&found);
         let size = &mut self.sizes[found.2 as usize];
@@ -63,16 +56,15 @@ mod tests {
             blocks.open(size);
         }
         (0..5).for_each(|block| blocks.release(0, block));
-        assert_eq!(blocks.request(1, 8, (0, 99), |_| true), 5, "no block of this colour");
-        assert_eq!(blocks.request(0, 7, (1, 99), |_| true), 1, "of one size, the one released first");
+        assert_eq!(blocks.request(1, 8, (0, 99)), 5, "no block of this colour");
+        assert_eq!(blocks.request(0, 7, (1, 99)), 1, "of one size, the one released first");
         assert_eq!(
-            blocks.request(0, 9, (1, 15), |_| true),
+            blocks.request(0, 9, (1, 15)),
             4,
             "16 is too large; of 8, the one released last"
         );
-        assert_eq!(blocks.request(0, 40, (17, 99), |_| true), 6, "all too small");
-        assert_eq!(blocks.request(0, 40, (16, 99), |_| true), 3);
+        assert_eq!(blocks.request(0, 40, (17, 99)), 6, "all too small");
+        assert_eq!(blocks.request(0, 40, (16, 99)), 3);
         assert_eq!(blocks.sizes, [4, 8, 8, 40, 9, 8, 40]);
-        assert_eq!(blocks.request(0, 3, (1, 99), |block| block != 0), 2, "the smallest that is usable");
     }
 }

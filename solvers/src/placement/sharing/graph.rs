@@ -1,12 +1,10 @@
 //! The graph for sharing by reference counts: nodes in execution order, and the entries that they read and make.
 //!
 //! Frameworks that plan by reference counts know entries that the caller holds several times and in-place
-//! permissions that need no last reader. A [`Graph`] has neither, so that sharing has a graph of its own, of
-//! numbers alone.
+//! permissions that need no last reader. A [`Graph`](planlab_graph::Graph) has neither, so that sharing has a graph of
+//! its own, of numbers alone.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance};
-use planlab_graph::{Graph, OpId, TensorId};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A value with one storage: made by a node, or present from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,35 +138,6 @@ impl SharingGraph {
         &self.nodes
     }
 
-    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of its
-    /// root. Views and pieces are not entries: an operation that uses one uses the entry that contains it. The first
-    /// operation that uses an entry makes it; later ones, which read or write a part of it, count as readers. Entries
-    /// that are external, or present from the start, are external; those with an output of the graph are held once.
-    /// Workspaces are left out.
-    ///
-    /// # Errors
-    ///
-    /// As [`SharingGraph::new`]; for a valid graph, only if the sizes are too large.
-    pub fn of_graph(graph: &Graph) -> Result<Self, SharingGraphError> {
-        let ids = (0..graph.tensors().len()).map(TensorId::from_index);
-        let mut entry_of = vec![u32::MAX; graph.tensors().len()];
-        let mut entries = Vec::new();
-        let from_start: FxHashSet<TensorId> =
-            graph.storages().into_iter().filter(|storage| storage.from_start).map(|s| s.root).collect();
-        for root in ids.filter(|&id| graph.place(id).root == id) {
-            let number = u32::try_from(entries.len()).expect("a graph has fewer than 2^32 parts");
-            graph.in_storage(root).for_each(|id| entry_of[id.index()] = number);
-            let tensor = &graph.tensors()[root.index()];
-            let external = tensor.external || graph.is_input(root) || from_start.contains(&root);
-            let is_held = graph.in_storage(root).any(|id| graph.tensors()[id.index()].output);
-            entries.push(Entry { bytes: tensor.bytes, external, held: u32::from(is_held) });
-        }
-        let mut made: Vec<bool> = entries.iter().map(|entry| entry.external).collect();
-        let node = |op: OpId| node_of(graph, op, &entry_of, &mut made);
-        let nodes = graph.order().into_iter().map(node).collect();
-        Self::new(entries, nodes)
-    }
-
     /// The number of reads and holds of each entry.
     pub(super) fn references(&self) -> Vec<u64> {
         let mut references: Vec<u64> = self.entries.iter().map(|entry| u64::from(entry.held)).collect();
@@ -209,29 +178,6 @@ impl SharingGraph {
         let entry = |buffer: &Buffer| Entry { bytes: buffer.size, external: false, held: 0 };
         Self { entries: instance.buffers().iter().map(entry).collect(), nodes }
     }
-}
-
-/// The node of an operation; enters the entries that it makes.
-fn node_of(graph: &Graph, op: OpId, entry_of: &[u32], made: &mut [bool]) -> Node {
-    let operation = &graph.operations()[op.index()];
-    let entry = |id: &TensorId| entry_of[id.index()];
-    let mut reads: Vec<u32> = operation.reads.iter().map(entry).collect();
-    let mut seen: FxHashSet<u32> = reads.iter().copied().collect();
-    let mut writes: Vec<u32> = Vec::new();
-    for entry in operation.writes.iter().map(entry).filter(|&entry| seen.insert(entry)) {
-        let is_new = !std::mem::replace(&mut made[entry as usize], true);
-        if is_new { &mut writes } else { &mut reads }.push(entry);
-    }
-    let positions = |list: &[u32]| -> FxHashMap<u32, usize> {
-        list.iter().enumerate().rev().map(|(position, &entry)| (entry, position)).collect()
-    };
-    let (read, write) = (positions(&reads), positions(&writes));
-    let pair = |(input, output): (TensorId, TensorId)| {
-        let (read, write) = (*read.get(&entry(&input))?, *write.get(&entry(&output))?);
-        Some(InPlaceEntries { read, write, identity: false })
-    };
-    let in_place = graph.hand_overs(op).filter_map(pair).collect();
-    Node { reads, writes, in_place }
 }
 
 /// Appends an entry; returns its position.
@@ -294,68 +240,6 @@ mod tests {
         large[1].bytes = Bytes::new(u64::MAX - 3);
         let overflow = SharingGraphError::TotalOverflow { entry: 1 };
         assert_eq!(SharingGraph::new(large, Vec::new()).map(|_| ()), Err(overflow));
-    }
-
-    #[test]
-    fn a_computation_graph_keeps_its_reads_and_permissions() {
-        use planlab_graph::{Operation, Tensor};
-        let mut graph = Graph::builder();
-        let [w, x, y] = ["w", "x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(4))));
-        let z = graph.tensor(Tensor::new("z", Bytes::new(4)).as_output());
-        graph.operation(Operation::new("conv").reads([x, w]).writes([y]));
-        graph.operation(Operation::new("relu").reads([y]).writes([z]).overwrites(y, z));
-        graph.operation(Operation::new("update").reads([w, z]).writes([w]));
-        let graph = SharingGraph::of_graph(&graph.build().expect("valid")).expect("small");
-        let external: Vec<bool> = graph.entries().iter().map(|entry| entry.external).collect();
-        assert_eq!(external, [true, true, false, false]);
-        assert_eq!(graph.references(), [2, 1, 1, 2]);
-        let pair = InPlaceEntries { read: 0, write: 0, identity: false };
-        let relu = Node { in_place: vec![pair], ..node(&[2], &[3]) };
-        assert_eq!(graph.nodes(), [node(&[1, 0], &[2]), relu, node(&[0, 3], &[])]);
-    }
-
-    #[test]
-    fn external_tensors_and_aliases_have_no_memory_of_their_own() {
-        use planlab_graph::{Operation, Tensor};
-        let mut graph = Graph::builder();
-        let tensor = |name: &str, bytes| Tensor::new(name, Bytes::new(bytes));
-        let gradient = graph.tensor(tensor("gradient", 4).as_external());
-        let [x, joined] = ["x", "joined"].map(|name| graph.tensor(tensor(name, 4)));
-        let [left, right] = [0, 2].map(|at| graph.tensor(tensor("piece", 2).within(joined, Bytes::new(at))));
-        let view = graph.tensor(tensor("view", 4).within(joined, Bytes::ZERO).as_output());
-        graph.operation(Operation::new("f").writes([x]));
-        graph.operation(Operation::new("left").reads([x]).writes([left]).overwrites(x, left));
-        graph.operation(Operation::new("right").reads([x]).writes([right]));
-        graph.operation(Operation::new("reshape").reads([joined]).writes([view]));
-        graph.operation(Operation::new("backward").reads([view, left]).writes([gradient]));
-        let graph = SharingGraph::of_graph(&graph.build().expect("valid")).expect("small");
-        let entry = |external, held| Entry { bytes: Bytes::new(4), external, held };
-        assert_eq!(graph.entries(), [entry(true, 0), entry(false, 0), entry(false, 1)]);
-        // The second piece is written into an existing storage; the caller owns that of the gradient.
-        let nodes =
-            [node(&[], &[1]), node(&[1], &[2]), node(&[1, 2], &[]), node(&[2], &[]), node(&[2, 2, 0], &[])];
-        assert_eq!(graph.nodes(), nodes);
-    }
-
-    /// Without inputs, which are external here, and workspaces, lifetimes are those of the lowered graph.
-    #[test]
-    fn lifetimes_are_those_of_the_graph() {
-        use planlab_graph::lower;
-        use rand::SeedableRng;
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(21);
-        for count in (1..50).chain(1..50) {
-            let graph = crate::reorder::testing::random_graph(&mut rng, count);
-            let lowered = lower(&graph, &graph.order()).expect("legal");
-            let made = lowered.storages.iter().zip(lowered.instance.buffers());
-            let made = made.filter(|(storage, _)| !storage.from_start).map(|(_, buffer)| buffer.clone());
-            let mut expected: Vec<_> = made.map(|buffer| (buffer.live, buffer.size)).collect();
-            let shared = SharingGraph::of_graph(&graph).expect("small");
-            let lives = super::super::lifetimes(&shared, false).expect("few");
-            let mut found: Vec<_> = lives.buffers().iter().map(|buffer| (buffer.live, buffer.size)).collect();
-            expected.sort_unstable();
-            found.sort_unstable();
-            assert_eq!(found, expected);
-        }
     }
 
     #[test]

@@ -26,7 +26,6 @@ pub use by_size::SharedObjectsBySize;
 pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
 pub use in_order::SharedObjectsInOrder;
 pub use memory_cost::{MemoryCost, Strategy, lifetimes, memory_cost};
-pub(crate) use mxnet::MATCH_RANGES;
 pub use mxnet::{Means, MxnetSharing};
 pub(crate) use objects::{HONOURS, stacked};
 pub use patent::PatentFreeList;

@@ -105,7 +105,7 @@ impl MxnetSharing {
 }
 
 /// The match ranges that are tried.
-pub(crate) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
+pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
 /// The match range with which no block is reused.
 const NO_SHARING: [u64; 1] = [0];
 

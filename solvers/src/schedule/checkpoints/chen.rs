@@ -19,26 +19,14 @@
 
 use super::cut::{Cut, Item, Round, try_threshold};
 
-/// Chen's thresholds.
-#[derive(Clone, Copy, Debug)]
-pub struct Chen {
-    trials: u32,
-}
+/// Thresholds spread around the root.
+const TRIALS: u32 = 6;
 
-impl Default for Chen {
-    fn default() -> Self {
-        Self { trials: 6 }
-    }
-}
+/// Chen's thresholds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chen;
 
 impl Chen {
-    /// The number of thresholds spread around the root, at least two. Default: 6.
-    #[must_use]
-    pub const fn with_trials(mut self, trials: u32) -> Self {
-        self.trials = if trials < 2 { 2 } else { trials };
-        self
-    }
-
     /// All rounds, in order.
     ///
     /// # Errors
@@ -49,13 +37,13 @@ impl Chen {
         items: &[Item],
         mut cost: impl FnMut(&Cut) -> Result<u64, E>,
     ) -> Result<Vec<Round>, E> {
-        let first = try_threshold(items, 0.0, false, &mut cost)?;
+        let first = try_threshold(items, 0.0, &mut cost)?;
         let root = (first.cut.checkpoints as f64 * first.cut.largest() as f64).sqrt();
-        let mut rounds = vec![first, try_threshold(items, root, false, &mut cost)?];
+        let mut rounds = vec![first, try_threshold(items, root, &mut cost)?];
         let [low, high] = [root / 2_f64.sqrt(), root * 2_f64.sqrt()];
-        for trial in 0..self.trials {
-            let part = f64::from(trial) / f64::from(self.trials - 1);
-            rounds.push(try_threshold(items, low + part * (high - low), false, &mut cost)?);
+        for trial in 0..TRIALS {
+            let part = f64::from(trial) / f64::from(TRIALS - 1);
+            rounds.push(try_threshold(items, low + part * (high - low), &mut cost)?);
         }
         Ok(rounds)
     }
@@ -65,14 +53,13 @@ impl Chen {
 mod tests {
     use planlab_dsa::Bytes;
 
-    use super::super::cut::Mark;
     use super::*;
 
     #[test]
     fn a_chain_takes_the_root_of_its_length() {
-        let items = vec![Item { bytes: Bytes::new(1), mark: Mark::Alone }; 100];
+        let items = vec![Item { bytes: Bytes::new(1), is_candidate: true }; 100];
         let cost = |cut: &Cut| Ok::<_, ()>(cut.checkpoints + cut.largest().max(cut.rest));
-        let rounds = Chen::default().search(&items, cost).expect("no error");
+        let rounds = Chen.search(&items, cost).expect("no error");
         let least = rounds.iter().map(|round| round.cost).min();
         // Everything kept, in blocks of 1.
         assert_eq!((rounds[0].cost, rounds[1].threshold), (101, 10.0));

@@ -16,35 +16,22 @@
 //!
 //! # Deviations from the program
 //!
-//! None. A tensor's attribute `mirror_stage` is its [`Mark`](super::Mark): [`Mark::of_stages`](super::Mark::of_stages)
-//! reads `True` and the names of stages.
+//! - A tensor's attribute `mirror_stage` may name a stage there, whose tensors are kept together; here each candidate
+//!   decides for itself, as with the value `True`.
 
 use super::cut::{Cut, Item, Round, try_threshold};
 
 /// Rounds from guess to guess.
 const ROUNDS: u32 = 3;
+/// Thresholds after the guesses.
+const TRIALS: u32 = 6;
 const MIB: f64 = 1_048_576.0;
 
 /// Memonger's thresholds.
-#[derive(Clone, Copy, Debug)]
-pub struct Memonger {
-    trials: u32,
-}
-
-impl Default for Memonger {
-    fn default() -> Self {
-        Self { trials: 6 }
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memonger;
 
 impl Memonger {
-    /// The number of thresholds after the guesses. Default: 6.
-    #[must_use]
-    pub const fn with_trials(mut self, trials: u32) -> Self {
-        self.trials = trials;
-        self
-    }
-
     /// All rounds, in order.
     ///
     /// # Errors
@@ -59,19 +46,18 @@ impl Memonger {
         let mut threshold = 0.0;
         let mut least = f64::INFINITY;
         for _ in 0..ROUNDS {
-            let round = try_threshold(items, threshold * MIB, false, &mut cost)?;
+            let round = try_threshold(items, threshold * MIB, &mut cost)?;
             let [save, largest] =
                 [round.cut.checkpoints, round.cut.largest()].map(|bytes| (bytes >> 20) as f64);
             least = least.min(largest);
             threshold = (save * largest / 2.0).sqrt().floor();
             rounds.push(round);
         }
-        let trials = f64::from(self.trials.max(1));
-        let step = ((threshold * 2_f64.sqrt() - least) / trials).trunc();
+        let step = ((threshold * 2_f64.sqrt() - least) / f64::from(TRIALS)).trunc();
         if step > 0.0 {
-            for trial in 1..=self.trials {
+            for trial in 1..=TRIALS {
                 let threshold = least + f64::from(trial) * step;
-                rounds.push(try_threshold(items, threshold * MIB, false, &mut cost)?);
+                rounds.push(try_threshold(items, threshold * MIB, &mut cost)?);
             }
         }
         Ok(rounds)
@@ -88,14 +74,13 @@ impl Memonger {
 mod tests {
     use planlab_dsa::Bytes;
 
-    use super::super::cut::Mark;
     use super::*;
 
     #[test]
     fn guesses_and_steps_are_whole() {
-        let items = vec![Item { bytes: Bytes::new(1 << 20), mark: Mark::Alone }; 800];
+        let items = vec![Item { bytes: Bytes::new(1 << 20), is_candidate: true }; 800];
         let rounds =
-            Memonger::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
+            Memonger.search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold / MIB).collect();
         // 800 checkpoints and blocks of 1: 20. Then 38 and blocks of 21: 19. Then 40 and blocks of 20: 20.
         assert_eq!(thresholds, [0.0, 20.0, 19.0, 5.0, 9.0, 13.0, 17.0, 21.0, 25.0]);

@@ -10,14 +10,13 @@
 //! | `memonger` | three rounds of the same with half the product, in whole MiB, and a grid from the smallest block |
 //! | `patent` | round by round from what the last plan gave, by one of four rules |
 //!
-//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of shared blocks, or that of offsets. The same holds
-//! on a [`TrainingNet`](planlab_graph::TrainingNet) ([`CheckpointNet`]), where the searches are schedulers, too:
-//! [`Checkpointing`]. There blocks end at [`Candidates`], and checkpoints whose copies hide may be swapped.
+//! On a [`TrainingNet`](planlab_graph::TrainingNet) ([`CheckpointNet`]) the cost is the memory of shared blocks, or that
+//! of offsets. There the searches are schedulers, too: [`Checkpointing`]. Blocks end at [`Candidates`], and checkpoints
+//! whose copies hide may be swapped.
 
 mod candidates;
 mod chen;
 mod cut;
-mod graph;
 mod memonger;
 mod net;
 mod patent;
@@ -26,8 +25,7 @@ mod swapping;
 
 pub use candidates::Candidates;
 pub use chen::Chen;
-pub use cut::{Cut, Item, Mark, Round, cut};
-pub use graph::{CheckpointGraph, CheckpointGraphError, CheckpointNode};
+pub use cut::{Cut, Item, Round, cut};
 pub use memonger::Memonger;
 pub use net::CheckpointNet;
 pub use patent::{Patent, Update};

@@ -10,7 +10,7 @@ use super::super::class::{Class, Classes, Policy};
 use super::super::lab::Lab;
 use super::super::residency::Prefetch;
 use super::candidates::Candidates;
-use super::cut::{Cut, Item, Mark};
+use super::cut::{Cut, Item};
 use super::swapping::swap_what_hides;
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
@@ -64,10 +64,8 @@ impl<'p> CheckpointNet<'p> {
         let lab = Lab::new(problem, Policy::Retain, Prefetch::AsRoomPermits);
         let maps: Vec<_> = lab.maps().filter(|&map| lab.can_recompute(map)).collect();
         let may_end = candidates.among(&lab, &maps);
-        let item = |(map, yes): (&MapId, bool)| Item {
-            bytes: problem.net.map(*map).bytes,
-            mark: Mark::candidate(yes),
-        };
+        let item =
+            |(map, is_candidate): (&MapId, bool)| Item { bytes: problem.net.map(*map).bytes, is_candidate };
         let items = maps.iter().zip(may_end).map(item).collect();
         Self { lab, maps, items, swaps: false }
     }
@@ -166,7 +164,7 @@ mod tests {
     fn a_cut_keeps_its_checkpoints_and_the_inputs() {
         let problem = shortcut();
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
-        let letters = |threshold| net.lab().letters(&net.classes(&cut(net.items(), threshold, false)));
+        let letters = |threshold| net.lab().letters(&net.classes(&cut(net.items(), threshold)));
         assert_eq!(
             (letters(0.0), letters(300.0), letters(600.0)),
             ("KKK".into(), "KRK".into(), "KRR".into())
@@ -179,7 +177,7 @@ mod tests {
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
         // With everything kept, five buffers of 256 or 64 bytes are live at the sum of gradients; the loss of 4 has its
         // own block.
-        let kept = cut(net.items(), 0.0, false);
+        let kept = cut(net.items(), 0.0);
         let packed = net.packed(&kept).expect("there is room");
         assert_eq!(packed.live_peak(), Bytes::new(1088));
         assert_eq!(packed.height(), Bytes::new(1088));
@@ -195,7 +193,7 @@ mod tests {
         let mut problem = shortcut();
         problem.machine = problem.machine.with_link(128.0);
         let net = CheckpointNet::new(&problem, Candidates::Articulation).with_swap(true);
-        let kept = cut(net.items(), 0.0, false);
+        let kept = cut(net.items(), 0.0);
         assert_eq!(net.lab().letters(&net.classes(&kept)), "SSK");
         assert!(net.packed(&kept).is_ok());
     }

@@ -17,10 +17,12 @@
 //!
 //! - The formula of the update is a picture that is missing in the text; the sentence before it says that the memory
 //!   stays at a similar level in each block. There are four rules; [`Update::Mean`] takes that sentence literally.
-//! - The claims check a candidate before they add it to its block. The default adds it first, as memonger and the
-//!   expected results do; [`Patent::with_check_first`] follows the claims.
+//! - The claims check a candidate before they add it to its block. Here it is added first, as memonger does and
+//!   as the expected results need.
 
 use super::cut::{Cut, Item, Round, try_threshold};
+
+const ROUNDS: u32 = 8;
 
 /// The rule for the next threshold after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,17 +58,9 @@ impl Update {
 }
 
 /// The patent's thresholds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Patent {
     update: Update,
-    rounds: u32,
-    check_first: bool,
-}
-
-impl Default for Patent {
-    fn default() -> Self {
-        Self { update: Update::Mean, rounds: 8, check_first: false }
-    }
 }
 
 impl Patent {
@@ -74,20 +68,6 @@ impl Patent {
     #[must_use]
     pub const fn with_update(mut self, update: Update) -> Self {
         self.update = update;
-        self
-    }
-
-    /// The number of rounds. Default: 8.
-    #[must_use]
-    pub const fn with_rounds(mut self, rounds: u32) -> Self {
-        self.rounds = rounds;
-        self
-    }
-
-    /// Whether a candidate is checked before it is added to its block. Default: no.
-    #[must_use]
-    pub const fn with_check_first(mut self, yes: bool) -> Self {
-        self.check_first = yes;
         self
     }
 
@@ -103,8 +83,8 @@ impl Patent {
     ) -> Result<Vec<Round>, E> {
         let mut rounds = Vec::new();
         let mut threshold = 0.0;
-        for _ in 0..self.rounds {
-            let round = try_threshold(items, threshold, self.check_first, &mut cost)?;
+        for _ in 0..ROUNDS {
+            let round = try_threshold(items, threshold, &mut cost)?;
             threshold = self.update.next(&round.cut);
             rounds.push(round);
         }
@@ -130,9 +110,8 @@ mod tests {
 
     #[test]
     fn the_mean_rises_from_round_to_round() {
-        use super::super::cut::Mark;
         use planlab_dsa::Bytes;
-        let items = vec![Item { bytes: Bytes::new(10), mark: Mark::Alone }; 64];
+        let items = vec![Item { bytes: Bytes::new(10), is_candidate: true }; 64];
         let rounds = Patent::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold).collect();
         assert!(thresholds.is_sorted() && thresholds[1] == 10.0 && thresholds.len() == 8, "{thresholds:?}");

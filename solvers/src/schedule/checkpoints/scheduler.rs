@@ -143,7 +143,7 @@ mod tests {
         let problem = shortcut().with_capacity(planlab_dsa::Bytes::new(1084));
         let patent = Checkpointing::patent(Patent::default());
         let scored = patent.with_candidates(Candidates::Scored);
-        for scheduler in [Checkpointing::chen(Chen::default()), patent, scored, patent.with_swap(true)] {
+        for scheduler in [Checkpointing::chen(Chen), patent, scored, patent.with_swap(true)] {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
             assert!(outcome.end.is_ok(), "{:?}", outcome.end);
             assert!(outcome.best.is_some() || outcome.shortfall.is_some());
@@ -170,7 +170,7 @@ mod tests {
         let patent = Checkpointing::patent(Patent::default());
         assert_eq!(patent.key(), "checkpoints/patent");
         assert_eq!(patent.with_swap(true).key(), "checkpoints/patent/swap");
-        let scored = Checkpointing::chen(Chen::default()).with_candidates(Candidates::Scored);
+        let scored = Checkpointing::chen(Chen).with_candidates(Candidates::Scored);
         assert_eq!(
             (scored.key(), scored.with_swap(true).key()),
             ("checkpoints/chen/scored".into(), "checkpoints/chen/scored/swap".into())

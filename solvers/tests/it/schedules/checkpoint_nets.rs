@@ -4,7 +4,7 @@ use planlab_dsa::Bytes;
 use planlab_graph::{
     Content, Engine, Machine, MapId, ScheduleBudget, SchedulingProblem, Task, Verified, execute_scheduler,
 };
-use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Mark, Patent, Update};
+use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Update};
 use planlab_solvers::schedule::{Class, Classes, scheduler};
 
 use super::nets::resnet50;
@@ -47,7 +47,7 @@ fn half_of_the_articulation_points_score_high() {
     let problem = problem(32, "x86-pcie3");
     let marks = Candidates::ALL.map(|candidates| {
         let items = CheckpointNet::new(&problem, candidates).items().to_vec();
-        items.into_iter().map(|item| item.mark == Mark::Alone).collect::<Vec<_>>()
+        items.into_iter().map(|item| item.is_candidate).collect::<Vec<_>>()
     });
     let count = |marks: &Vec<bool>| marks.iter().filter(|&&yes| yes).count();
     assert_eq!((count(&marks[0]), count(&marks[1])), (20, 10));
@@ -78,7 +78,7 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
         let mut problem = problem(32, "x86-pcie3");
         problem.machine = problem.machine.with_link(link);
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
-        let cut = planlab_solvers::schedule::checkpoints::cut(net.items(), threshold, false);
+        let cut = planlab_solvers::schedule::checkpoints::cut(net.items(), threshold);
         let (kept, swapped) = (net.classes(&cut), net.clone().with_swap(true).classes(&cut));
         let trial = net.packed(&cut).expect("there is room");
         let mut count = 0;

@@ -1,20 +1,18 @@
 //! Tests checkpoints on MXNet's graph of a ResNet of 200 layers.
 
+use std::convert::Infallible;
+
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
-use planlab_solvers::schedule::checkpoints::{
-    CheckpointGraph, CheckpointNode, Chen, Cut, Mark, Memonger, Patent, Round, Update,
-};
+use planlab_solvers::schedule::checkpoints::{Chen, Cut, Item, Memonger, Patent, Round, Update, cut};
 use serde_json::Value;
 
+use super::mirror::{MirrorGraph, MirrorNode, Reference};
 use crate::mxnet_totals::{list, number, read};
 
-fn graph(name: &str) -> CheckpointGraph {
+fn graph(name: &str) -> MirrorGraph {
     let file = read(name);
-    let reference = |value: &Value| {
-        let [node, output] = [0, 1].map(|place| u32::try_from(number(&value[place])).expect("few"));
-        (node, output)
-    };
+    let reference = |value: &Value| -> Reference { (number(&value[0]), number(&value[1])) };
     let node = |node: &Value| {
         let op = node["op"].as_str().map(str::to_owned);
         let outputs: Vec<_> =
@@ -24,7 +22,7 @@ fn graph(name: &str) -> CheckpointGraph {
             write: number(&pair[1]),
             identity: pair[2].as_bool().expect("yes or no"),
         };
-        CheckpointNode {
+        MirrorNode {
             name: node["name"].as_str().expect("a name").to_owned(),
             // The statistics of a norm are visible only to its backward pass.
             visible: if op.as_deref() == Some("BatchNorm") { 1 } else { outputs.len() },
@@ -36,7 +34,7 @@ fn graph(name: &str) -> CheckpointGraph {
     };
     let nodes = list(&file["nodes"]).iter().map(node).collect();
     let outputs = list(&file["outputs"]).iter().map(reference).collect();
-    CheckpointGraph::new(nodes, outputs, number(&file["num_forward_outputs"])).expect("a graph")
+    MirrorGraph::new(nodes, outputs, number(&file["num_forward_outputs"]))
 }
 
 fn mebibytes(rounds: &[Round]) -> Vec<(u64, u64)> {
@@ -46,25 +44,25 @@ fn mebibytes(rounds: &[Round]) -> Vec<(u64, u64)> {
 
 /// The items of a graph whose blocks end at the inputs of residual blocks, and the cost of their cuts.
 struct Net {
-    graph: CheckpointGraph,
-    items: Vec<planlab_solvers::schedule::checkpoints::Item>,
+    graph: MirrorGraph,
+    items: Vec<Item>,
     nodes: Vec<usize>,
 }
 
 impl Net {
     fn resnet200() -> Self {
         let graph = graph("resnet200_train_b32");
-        let (items, nodes) = graph.items(&graph.block_inputs("elemwise_add"));
+        let (items, nodes) = graph.items("elemwise_add");
         Self { graph, items, nodes }
     }
 
-    fn shared(&self, cut: &Cut) -> Result<u64, planlab_solvers::placement::sharing::SharingGraphError> {
-        self.graph.recomputed(cut, &self.nodes).shared_bytes(16)
+    fn shared(&self, cut: &Cut) -> Result<u64, Infallible> {
+        Ok(self.graph.recomputed(cut, &self.nodes).shared_bytes(16))
     }
 
     /// The bytes of a plan with offsets, and the load.
     fn packed(&self, cut: &Cut) -> (Bytes, Bytes) {
-        let graph = self.graph.recomputed(cut, &self.nodes).sharing().expect("a graph");
+        let graph = self.graph.recomputed(cut, &self.nodes).sharing();
         let instance = lifetimes(&graph, true).expect("few buffers");
         let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
         let height = execute(&planner, &instance, Budget::default(), 0).height().expect("a plan");
@@ -75,12 +73,12 @@ impl Net {
 #[test]
 fn recomputation_gives_the_graph_of_the_original_program() {
     let net = Net::resnet200();
-    assert_eq!(net.graph.shared_bytes(16).map(|bytes| bytes >> 20), Ok(10_400));
-    let cut = planlab_solvers::schedule::checkpoints::cut(&net.items, f64::from(576 << 20), false);
+    assert_eq!(net.graph.shared_bytes(16) >> 20, 10_400);
+    let cut = cut(&net.items, f64::from(576 << 20));
     let ours = net.graph.recomputed(&cut, &net.nodes);
     let theirs = graph("resnet200_memonger_t576_b32");
-    assert_eq!((ours.nodes().len(), ours.nodes().len()), (3243, theirs.nodes().len()));
-    for (ours, theirs) in ours.nodes().iter().zip(theirs.nodes()) {
+    assert_eq!((ours.nodes.len(), ours.nodes.len()), (3243, theirs.nodes.len()));
+    for (ours, theirs) in ours.nodes.iter().zip(theirs.nodes) {
         assert_eq!((&ours.op, &ours.inputs, &ours.outputs), (&theirs.op, &theirs.inputs, &theirs.outputs));
     }
 }
@@ -88,7 +86,7 @@ fn recomputation_gives_the_graph_of_the_original_program() {
 #[test]
 fn memonger_tries_and_finds_what_the_original_program_does() {
     let net = Net::resnet200();
-    let rounds = Memonger::default().search(&net.items, |cut| net.shared(cut)).expect("a graph");
+    let rounds = Memonger.search(&net.items, |cut| net.shared(cut)).expect("never fails");
     let expected = [
         (0, 2941),
         (889, 1992),
@@ -108,46 +106,6 @@ fn memonger_tries_and_finds_what_the_original_program_does() {
     assert_eq!((height, height.get() / 104_858), (load, 12_917));
 }
 
-/// With the names of the example, stages are separate candidates: one for each block.
-#[test]
-fn stages_of_one_tensor_each_are_candidates_of_their_own() {
-    let net = Net::resnet200();
-    let alone = net.graph.block_inputs("elemwise_add");
-    let names: Vec<String> = (0..alone.len()).map(|node| format!("stage{node}")).collect();
-    let stages = alone.iter().zip(&names).map(|(mark, name)| (*mark == Mark::Alone).then_some(&name[..]));
-    let marks = Mark::of_stages(stages);
-    let (items, nodes) = net.graph.items(&marks);
-    let rounds = Memonger::default().search(&items, |cut| net.graph.recomputed(cut, &nodes).shared_bytes(16));
-    let expected = Memonger::default().search(&net.items, |cut| net.shared(cut));
-    assert_eq!(rounds, expected);
-}
-
-/// A stage that spans all blocks has one candidate: all of it is kept, or nothing.
-#[test]
-fn a_stage_of_all_blocks_is_kept_as_a_whole() {
-    let net = Net::resnet200();
-    let alone = net.graph.block_inputs("elemwise_add");
-    let stage = |mark: &Mark| (*mark == Mark::Alone).then_some("all");
-    let (items, _) = net.graph.items(&Mark::of_stages(alone.iter().map(stage)));
-    let kept = |threshold| planlab_solvers::schedule::checkpoints::cut(&items, threshold, false);
-    let everything = planlab_solvers::schedule::checkpoints::cut(&net.items, 0.0, false);
-    assert_eq!((kept(0.0).kept, kept(0.0).checkpoints), (everything.kept, everything.checkpoints));
-    assert_eq!((kept(0.0).blocks.len(), kept(1e12).kept.len()), (1, 0));
-}
-
-#[test]
-fn the_free_list_s_window_is_searched() {
-    let whole = graph("inception_bn_train_b32");
-    let windows = |graph: &CheckpointGraph| {
-        [1, 2, 4, 8, 16].map(|range| graph.shared_bytes(range).expect("a graph") >> 20)
-    };
-    assert_eq!(windows(&whole), [1771, 1391, 1341, 1340, 1340]);
-    let memonger = graph("resnet200_memonger_t576_b32");
-    assert_eq!(windows(&memonger), [3165, 1948, 1948, 1958, 1957]);
-    let (range, bytes) = memonger.least_shared_bytes().expect("a graph");
-    assert_eq!((range, bytes), (2, memonger.shared_bytes(2).expect("a graph")));
-}
-
 #[test]
 fn the_patent_s_rules_differ_in_their_thresholds() {
     let net = Net::resnet200();
@@ -159,7 +117,7 @@ fn the_patent_s_rules_differ_in_their_thresholds() {
     ];
     for (update, thresholds, least) in expected {
         let search = Patent::default().with_update(update);
-        let rounds = search.search(&net.items, |cut| net.shared(cut)).expect("a graph");
+        let rounds = search.search(&net.items, |cut| net.shared(cut)).expect("never fails");
         let tried: Vec<u64> = mebibytes(&rounds).iter().map(|&(threshold, _)| threshold).collect();
         assert_eq!(&tried[..thresholds.len()], thresholds, "{update:?}");
         let best = Patent::choose(&rounds).expect("some");
@@ -177,7 +135,7 @@ fn the_patent_s_rules_differ_in_their_thresholds() {
 #[test]
 fn chen_s_grid_finds_no_more_than_its_first_guess_and_less_than_nothing_recomputed() {
     let net = Net::resnet200();
-    let rounds = Chen::default().search(&net.items, |cut| net.shared(cut)).expect("a graph");
+    let rounds = Chen.search(&net.items, |cut| net.shared(cut)).expect("never fails");
     println!("{:?}", mebibytes(&rounds));
     assert_eq!(rounds.len(), 8);
     let least = rounds.iter().map(|round| round.cost >> 20).min().expect("some");

@@ -6,6 +6,7 @@ mod checkpoints;
 mod contract;
 mod golden;
 mod measured;
+mod mirror;
 mod mutants;
 mod nets;
 mod optimum;
