@@ -34,8 +34,8 @@ impl<P: Planner + ?Sized> Planner for Box<P> {
     }
 }
 
-/// What is known of a planner before it runs.
-#[derive(Clone, Debug, Serialize)]
+/// What is known of a planner before it runs. Default: a heuristic that no seed changes, without texts or features.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Descriptor {
     /// The stable name: `best-fit`, `first-fit/size`. A key that ends in `/published` marks a rule exactly as
     /// published, beside the repaired one; its plans may depend on the unit of the sizes.
@@ -57,10 +57,11 @@ pub struct Descriptor {
 }
 
 /// How good a planner's plans are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Guarantee {
     /// No guarantee.
+    #[default]
     Heuristic,
     /// Height at most this many times the load, on instances without alignments and pauses. Padding and loads of whole
     /// live ranges have no such limit. For a planner that does not overwrite in place it is the load without that.
@@ -134,6 +135,19 @@ impl fmt::Display for Feature {
 }
 
 impl Honours {
+    /// No feature; the default.
+    pub const NONE: Self = Self {
+        in_place: false,
+        pins: false,
+        pauses: false,
+        alignment: false,
+        arenas: false,
+        apart: false,
+        hint: false,
+        work_limit: false,
+        threads: false,
+    };
+
     /// The first demand of the instance that the planner does not honour, if any.
     #[must_use]
     pub fn refuses(&self, instance: &Instance) -> Option<Feature> {

@@ -18,12 +18,10 @@ impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted
         Descriptor {
             key: "scripted".into(),
             summary: "does what the test says".into(),
-            guarantee: Guarantee::Heuristic,
             honours: self.1,
-            randomized: false,
             reference: "",
             complexity: "",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -338,12 +338,10 @@ mod tests {
         Descriptor {
             key: "stack".into(),
             summary: "everything on top of each other".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours::default(),
-            randomized: false,
             reference: "folklore",
             complexity: "n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 
