@@ -1,4 +1,4 @@
-//! Tests of all planners: what each promises, and comparisons with independent programs.
+//! Tests of all planners: what each promises, and comparisons with other programs.
 
 mod arenas;
 mod clocks;
@@ -6,7 +6,6 @@ mod cp;
 mod example;
 mod graphs;
 mod hints;
-mod independent;
 mod milp;
 mod mxnet_totals;
 mod online;
