@@ -3,52 +3,16 @@
 //! Names end in the number of operations: `lower/1000`, `all-orders/pairs/1000`, `orders/greedy/1000`.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use planlab_dsa::{Budget, Bytes};
-use planlab_graph::{
-    Ancestors, Dependencies, Graph, GraphBuilder, Operation, Safety, Tensor, TensorId, lower,
-    lower_for_all_orders,
-};
+use planlab_dsa::Budget;
+use planlab_graph::{Ancestors, Dependencies, Graph, Safety, lower, lower_for_all_orders};
 use planlab_solvers::reorder::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-fn tensor(graph: &mut GraphBuilder, bytes: u64) -> TensorId {
-    graph.tensor(Tensor::new("", Bytes::new(bytes)))
-}
+#[path = "../tests/it/branching.rs"]
+mod branching;
 
-/// Blocks of four branches of two operations each, joined; the backward pass mirrors them. No operation waits for the
-/// gradients of weights.
-fn branching(operations: usize) -> Graph {
-    let mut graph = Graph::builder();
-    let mut input = tensor(&mut graph, 4096);
-    graph.operation(Operation::new("load").writes([input]));
-    let mut saved = Vec::new();
-    while graph.operations() * 25 / 9 < operations {
-        let joined = tensor(&mut graph, 4096);
-        let mut ends = Vec::new();
-        for branch in 1..5 {
-            let [middle, end] = [512 * branch, 1024].map(|bytes| tensor(&mut graph, bytes));
-            let first = Operation::new("conv").reads([input]).writes([middle]);
-            graph.operation(first.with_workspace(Bytes::new(300)));
-            graph.operation(Operation::new("conv").reads([middle]).writes([end]));
-            saved.extend([(input, middle), (middle, end)]);
-            ends.push(end);
-        }
-        graph.operation(Operation::new("concat").reads(ends).writes([joined]));
-        input = joined;
-    }
-    let mut gradient = tensor(&mut graph, 4096);
-    graph.operation(Operation::new("loss").reads([input]).writes([gradient]));
-    for &(from, to) in saved.iter().rev() {
-        let next = graph.bytes(from).get();
-        let next = tensor(&mut graph, next);
-        let weights = graph.tensor(Tensor::new("", Bytes::new(64)).as_external());
-        graph.operation(Operation::new("weights").reads([gradient, from]).writes([weights]));
-        graph.operation(Operation::new("data").reads([gradient, to]).writes([next]));
-        gradient = next;
-    }
-    graph.build().expect("valid")
-}
+use branching::branching;
 
 fn graphs(criterion: &mut Criterion) {
     for count in [1_000, 5_000] {

@@ -15,7 +15,7 @@
 //! # What they find
 //!
 //! Each argument alone, starting from the load, on instances whose optimum lies above it: those of the corpus, and
-//! random ones in which one-step buffers fill every step up to the load (`bounds_table` in `tests.rs`; release build,
+//! random ones in which one-step buffers fill every step up to the load (release build,
 //! one thread of a busy machine of 2 cores). *Quick* gives a window 1,000 nodes and probing 2^20 words, *thorough*
 //! 100,000 nodes and 2^25 words. n counts the buffers before filling up; the result has up to three times as many. `-`:
 //! the optimum is not known.

@@ -1,7 +1,6 @@
 //! Tests every argument against brute force and exhaustive search.
 
 use std::sync::Mutex;
-use std::time::Instant;
 
 use planlab_dsa::testing::{Shape, brute_force_within, corpus, exhaustive, instances};
 use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, LiveRange, Planner, execute};
@@ -108,9 +107,6 @@ fn never_above_the_optimum_of_the_corpus() {
     }
 }
 
-/// Instances, and their optima if known.
-type Group = Vec<(Instance, Option<Bytes>)>;
-
 /// Eight buffers whose load is 20 and whose optimum is 21, from step 100 on.
 fn hard() -> Vec<Buffer> {
     let cases = corpus().into_iter();
@@ -183,65 +179,10 @@ fn limits_end_the_arguments_and_the_work_is_the_same_each_time() {
     assert_eq!(first, run(Some(20_000)));
 }
 
-/// Prints what each argument alone adds to the load if the optimum is above it. `cargo test --release -p
-/// planlab-solvers --no-default-features --lib bounds_table -- --ignored --nocapture`
-#[test]
-#[ignore = "prints a table; takes minutes"]
-fn bounds_table() {
-    use rand::SeedableRng;
-    let known = corpus().into_iter().map(|case| (case.instance, case.optimum));
-    let above = known.filter(|(i, o)| o.is_some_and(|o| o > i.load().bytes) && i.in_place().is_empty());
-    let mut groups: Vec<(String, Group)> = vec![("corpus".into(), above.collect())];
-    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
-    for (count, steps, most) in [(5_u32, 7_u32, 9_u64), (6, 8, 9), (7, 8, 30), (7, 8, 1000)] {
-        let mut found = Vec::new();
-        let mut tried = 0_u32;
-        while found.len() < 20 && tried < 100_000 {
-            tried += 1;
-            let instance = level(count, steps, most, &mut rng);
-            let optimum = exhaustive(&instance, 200_000);
-            if optimum.is_some_and(|optimum| optimum > instance.load().bytes) {
-                found.push((instance, optimum));
-            }
-        }
-        groups.push((
-            format!("{count} buffers to {most} over {steps} steps, filled up ({tried} tried)"),
-            found,
-        ));
-    }
-    for (count, steps, most) in [(15_u32, 12_u32, 9_u64), (20, 16, 9), (40, 24, 30)] {
-        let found = (0..20).map(|_| (level(count, steps, most, &mut rng), None)).collect();
-        groups.push((
-            format!("{count} buffers to {most} over {steps} steps, filled up (optimum unknown)"),
-            found,
-        ));
-    }
-    for (name, group) in groups {
-        println!("{name}: {} cases", group.len());
-        for argument in arguments(Effort::Thorough).iter().skip(1).take(6) {
-            let (mut raised, mut closed) = (0, 0);
-            let before = Instant::now();
-            for (instance, optimum) in &group {
-                let load = instance.load().bytes.get();
-                let found = argument.prove(instance, load, &mut |_| Ok(())).expect("no limit");
-                raised += usize::from(found.is_some());
-                closed += usize::from(optimum.is_some() && found.map(|f| f.value) == optimum.map(Bytes::get));
-            }
-            let each = before.elapsed().as_secs_f64() * 1e3 / group.len().max(1) as f64;
-            println!("  {:>15} raised {raised} closed {closed}, {each:.1} ms each", argument.evidence());
-        }
-    }
-}
-
 /// Random buffers, and one more at each step that fills it up to the load.
 fn level(count: u32, steps: u32, most: u64, rng: &mut rand_chacha::ChaCha8Rng) -> Instance {
     use rand::RngExt;
-    let buffer = |size, start, end| {
-        planlab_dsa::Buffer::new(
-            Bytes::new(size),
-            planlab_dsa::LiveRange::new(start, end).expect("not empty"),
-        )
-    };
+    let buffer = |size, start, end| Buffer::new(Bytes::new(size), range(start, end));
     let mut buffers = Vec::new();
     for _ in 0..count {
         let (a, b) = (rng.random_range(0..steps), rng.random_range(0..steps));

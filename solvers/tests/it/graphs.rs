@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
+use crate::branching::branching;
 use crate::mxnet_totals::{GRAPHS, list, number, read};
 
 /// A file's nodes as operations; variables, and gradients stored by the caller, are external.
@@ -44,46 +45,6 @@ fn net(file: &Value) -> Graph {
             }
         }
         graph.operation(operation.reads(reads));
-    }
-    graph.build().expect("a valid graph")
-}
-
-/// A net for training, of about `operations`: blocks of four branches of two operations, joined; the backward pass
-/// mirrors them. Gradients of weights are operations that no other waits for.
-fn branching(operations: usize) -> Graph {
-    let mut graph = Graph::builder();
-    let tensor = |graph: &mut planlab_graph::GraphBuilder, bytes: u64| {
-        graph.tensor(Tensor::new("", Bytes::new(bytes)))
-    };
-    let mut input = tensor(&mut graph, 4096);
-    graph.operation(Operation::new("load").writes([input]));
-    let mut saved = Vec::new();
-    while graph.operations() * 25 / 9 < operations {
-        let mut ends = Vec::new();
-        for branch in 1..5 {
-            let middle = tensor(&mut graph, 512 * branch);
-            let end = tensor(&mut graph, 1024);
-            graph.operation(
-                Operation::new("conv").reads([input]).writes([middle]).with_workspace(Bytes::new(300)),
-            );
-            graph.operation(Operation::new("conv").reads([middle]).writes([end]));
-            saved.push((input, middle));
-            saved.push((middle, end));
-            ends.push(end);
-        }
-        let joined = tensor(&mut graph, 4096);
-        graph.operation(Operation::new("concat").reads(ends).writes([joined]));
-        input = joined;
-    }
-    let mut gradient = tensor(&mut graph, 4096);
-    graph.operation(Operation::new("loss").reads([input]).writes([gradient]));
-    for &(from, to) in saved.iter().rev() {
-        let bytes = graph.bytes(from).get();
-        let next = tensor(&mut graph, bytes);
-        let weights = graph.tensor(Tensor::new("", Bytes::new(64)).as_external());
-        graph.operation(Operation::new("weights").reads([gradient, from]).writes([weights]));
-        graph.operation(Operation::new("data").reads([gradient, to]).writes([next]));
-        gradient = next;
     }
     graph.build().expect("a valid graph")
 }

@@ -1,6 +1,7 @@
 //! Tests of all planners: what each promises, and comparisons with other programs.
 
 mod arenas;
+mod branching;
 mod clocks;
 mod cp;
 mod example;

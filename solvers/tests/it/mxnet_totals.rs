@@ -2,23 +2,21 @@
 //! operations and with colours: `workloads/data/schedules`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use planlab_dsa::Bytes;
 use planlab_solvers::placement::sharing::{
-    BlockSharing, Entry, InPlaceEntries, Node, PatentFreeList, SharedBlocks, SharingGraph, Strategy,
-    memory_cost,
+    BlockSharing, PatentFreeList, SharedBlocks, SharingGraph, Strategy, memory_cost,
 };
 use serde_json::Value;
+
+use crate::schedules::checkpoints::graph as mirror_graph;
+use crate::schedules::nets::fixture;
 
 pub(crate) const GRAPHS: [&str; 4] =
     ["inception_bn_train_b32", "inception_bn_fwd_b32", "resnet200_train_b32", "resnet200_memonger_t576_b32"];
 
 pub(crate) fn read(name: &str) -> Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/data/schedules");
-    let packed = std::fs::read(folder.join(format!("{name}.json.zst"))).expect("the file is there");
-    let text = zstd::decode_all(packed.as_slice()).expect("zstd");
-    serde_json::from_slice(&text).expect("JSON")
+    serde_json::from_str(&fixture(&format!("{name}.json.zst"))).expect("JSON")
 }
 
 pub(crate) fn number(value: &Value) -> usize {
@@ -29,47 +27,8 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// The graph of a file: nodes in execution order; those without an operation are variables. The outputs after the
-/// forward outputs are gradients, stored by the caller.
-fn graph(file: &Value) -> SharingGraph {
-    let mut entries = Vec::new();
-    let mut first = Vec::new();
-    for node in list(&file["nodes"]) {
-        first.push(entries.len());
-        let external = node["op"].is_null();
-        for bytes in list(&node["out_bytes"]) {
-            let bytes = Bytes::new(bytes.as_u64().expect("a number"));
-            entries.push(Entry { bytes, external, held: 0 });
-        }
-    }
-    let at = |reference: &Value| first[number(&reference[0])] + number(&reference[1]);
-    let forward = number(&file["num_forward_outputs"]);
-    for (turn, output) in list(&file["outputs"]).iter().enumerate() {
-        let entry: &mut Entry = &mut entries[at(output)];
-        if turn < forward {
-            entry.held += 1;
-        } else {
-            entry.external = true;
-        }
-    }
-    let short = |entry: usize| u32::try_from(entry).expect("few");
-    let mut nodes = Vec::new();
-    for (node, &first) in list(&file["nodes"]).iter().zip(&first) {
-        if node["op"].is_null() {
-            continue;
-        }
-        let pair = |pair: &Value| InPlaceEntries {
-            read: number(&pair[0]),
-            write: number(&pair[1]),
-            identity: pair[2].as_bool().expect("yes or no"),
-        };
-        nodes.push(Node {
-            reads: list(&node["inputs"]).iter().map(|input| short(at(input))).collect(),
-            writes: (first..first + list(&node["out_bytes"]).len()).map(short).collect(),
-            in_place: list(&node["inplace"]).iter().map(pair).collect(),
-        });
-    }
-    SharingGraph::new(entries, nodes).expect("a valid graph")
+fn graph(name: &str) -> SharingGraph {
+    mirror_graph(name).sharing()
 }
 
 /// The rules of a key such as `colors=2,inplace=1,range=16`.
@@ -94,7 +53,7 @@ fn every_total_is_the_expected_one() {
     let mut checked = 0;
     for name in GRAPHS {
         let file = read(name);
-        let graph = graph(&file);
+        let graph = graph(name);
         for (key, expected) in file["expected"].as_object().expect("totals") {
             let shared = rules(key).plan(&graph);
             let found = (shared.total().get(), mebibytes(&shared), shared.blocks.len());
@@ -110,7 +69,7 @@ fn every_total_is_the_expected_one() {
 /// same lifetimes and the height of best fit.
 #[test]
 fn the_memory_cost_table_is_what_its_rules_give() {
-    let [train, forward] = ["inception_bn_train_b32", "inception_bn_fwd_b32"].map(|name| graph(&read(name)));
+    let [train, forward] = ["inception_bn_train_b32", "inception_bn_fwd_b32"].map(graph);
     let planner = planlab_solvers::planner("best-fit").expect("it is there");
     let rows = memory_cost(&train, Some(&forward), &planner).expect("few buffers");
     let costs: Vec<_> = rows
@@ -138,7 +97,7 @@ fn offsets_beat_blocks_on_deep_nets() {
     for (name, both, load) in
         [("resnet200_train_b32", 10400, 102_318), ("resnet200_memonger_t576_b32", 1957, 12_917)]
     {
-        let rows = memory_cost(&graph(&read(name)), None, &planner).expect("few buffers");
+        let rows = memory_cost(&graph(name), None, &planner).expect("few buffers");
         assert_eq!(rows.len(), 4, "no forward pass was given");
         assert_eq!((rows[3].bytes.get() >> 20, tenths(rows[3].load)), (both, load), "{name}");
         assert_eq!(rows[3].height, Some(rows[3].load), "{name}");
@@ -153,22 +112,21 @@ fn tenths(bytes: Bytes) -> u64 {
 #[test]
 fn totals_by_match_range_and_colours() {
     const RANGES: [u64; 7] = [0, 1, 2, 4, 8, 16, 32];
-    let file = |name: &str| graph(&read(name));
     let totals = |graph: &SharingGraph, in_place: bool| {
         let rules = BlockSharing::default().with_in_place(in_place);
         RANGES.map(|range| mebibytes(&rules.with_match_range(range).plan(graph)))
     };
-    let train = file("inception_bn_train_b32");
+    let train = graph("inception_bn_train_b32");
     assert_eq!(totals(&train, true), [2781, 1771, 1391, 1341, 1340, 1340, 1340]);
     assert_eq!(totals(&train, false), [3826, 2038, 1527, 1455, 1504, 1504, 1504]);
-    let forward = file("inception_bn_fwd_b32");
+    let forward = graph("inception_bn_fwd_b32");
     assert_eq!(totals(&forward, true), [1188, 741, 307, 296, 240, 242, 252]);
     assert_eq!(totals(&forward, false), [1632, 741, 307, 281, 241, 233, 232]);
     let colours = |colours| mebibytes(&BlockSharing::default().with_colours(colours).plan(&train));
     assert_eq!([2, 4, 8].map(colours), [1395, 1451, 1451]);
-    let resnet = totals(&file("resnet200_train_b32"), true);
+    let resnet = totals(&graph("resnet200_train_b32"), true);
     assert_eq!(resnet[..6], [20438, 10746, 10403, 10400, 10400, 10400]);
-    let memonger = totals(&file("resnet200_memonger_t576_b32"), true);
+    let memonger = totals(&graph("resnet200_memonger_t576_b32"), true);
     assert_eq!(memonger[..6], [27609, 3165, 1948, 1948, 1958, 1957]);
 }
 
@@ -179,8 +137,8 @@ fn the_windows_of_the_free_list_give_the_same_with_in_place_operations() {
     let windows = |rules: BlockSharing, graph: &SharingGraph| {
         [1, 2, 4, 8, 16].map(|window| mebibytes(&rules.with_match_range(window).plan(graph)))
     };
-    let train = graph(&read("inception_bn_train_b32"));
-    let memonger = graph(&read("resnet200_memonger_t576_b32"));
+    let train = graph("inception_bn_train_b32");
+    let memonger = graph("resnet200_memonger_t576_b32");
     let rules = PatentFreeList::rules().with_in_place(true);
     let sorted = rules.with_largest_first(true);
     assert_eq!(windows(sorted, &train), [1771, 1391, 1341, 1340, 1340]);

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::mirror::{MirrorGraph, MirrorNode, Reference};
 use crate::mxnet_totals::{list, number, read};
 
-fn graph(name: &str) -> MirrorGraph {
+/// The graph of a file, with nodes in execution order.
+pub(crate) fn graph(name: &str) -> MirrorGraph {
     let file = read(name);
     let reference = |value: &Value| -> Reference { (number(&value[0]), number(&value[1])) };
     let node = |node: &Value| {

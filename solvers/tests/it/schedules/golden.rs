@@ -135,44 +135,24 @@ fn rows(policy: &str, bw: f64) -> Vec<Row> {
     rows
 }
 
-#[test]
-fn discard_at_12() {
-    rows("discard", 12e9).iter().for_each(check);
+macro_rules! rows {
+    ($($name:ident: $policy:literal at $bw:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            rows($policy, $bw).iter().for_each(check);
+        })*
+    };
 }
 
-#[test]
-fn discard_at_16() {
-    rows("discard", 16e9).iter().for_each(check);
-}
-
-#[test]
-fn discard_at_54() {
-    rows("discard", 54e9).iter().for_each(check);
-}
-
-#[test]
-fn discard_at_75() {
-    rows("discard", 75e9).iter().for_each(check);
-}
-
-#[test]
-fn retain_at_12() {
-    rows("retain", 12e9).iter().for_each(check);
-}
-
-#[test]
-fn retain_at_16() {
-    rows("retain", 16e9).iter().for_each(check);
-}
-
-#[test]
-fn retain_at_54() {
-    rows("retain", 54e9).iter().for_each(check);
-}
-
-#[test]
-fn retain_at_75() {
-    rows("retain", 75e9).iter().for_each(check);
+rows! {
+    discard_at_12: "discard" at 12e9,
+    discard_at_16: "discard" at 16e9,
+    discard_at_54: "discard" at 54e9,
+    discard_at_75: "discard" at 75e9,
+    retain_at_12: "retain" at 12e9,
+    retain_at_16: "retain" at 16e9,
+    retain_at_54: "retain" at 54e9,
+    retain_at_75: "retain" at 75e9,
 }
 
 #[test]

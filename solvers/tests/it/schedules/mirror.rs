@@ -29,7 +29,7 @@ pub(super) struct MirrorNode {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct MirrorGraph {
+pub(crate) struct MirrorGraph {
     pub(super) nodes: Vec<MirrorNode>,
     outputs: Vec<Reference>,
     forward_outputs: usize,
@@ -99,7 +99,7 @@ impl MirrorGraph {
     }
 
     /// The graph for sharing: variables and gradients belong to the caller, who holds the forward outputs to the end.
-    pub(super) fn sharing(&self) -> SharingGraph {
+    pub(crate) fn sharing(&self) -> SharingGraph {
         let mut first = Vec::with_capacity(self.nodes.len());
         let mut entries = Vec::new();
         for node in &self.nodes {

@@ -2,13 +2,13 @@
 
 mod bounds;
 mod checkpoint_nets;
-mod checkpoints;
+pub(crate) mod checkpoints;
 mod contract;
 mod golden;
 mod measured;
 mod mirror;
 mod mutants;
-mod nets;
+pub(crate) mod nets;
 mod optimum;
 mod search;
 mod slow;

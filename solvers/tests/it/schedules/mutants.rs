@@ -177,6 +177,21 @@ fn mutate_order(rng: &mut ChaCha8Rng, schedule: &mut Schedule, kind: u32) -> &'s
     }
 }
 
+/// Forty mutants of a schedule: what was changed, whether the validator lets it pass, and the slow simulator's run.
+fn judge_mutants(
+    rng: &mut ChaCha8Rng,
+    problem: &SchedulingProblem,
+    verified: &Verified,
+) -> Vec<(&'static str, bool, Result<f64, String>)> {
+    let judge = |_| {
+        let mut schedule = verified.schedule().clone();
+        let what = mutate(rng, &mut schedule);
+        let passes = validate(problem, &schedule, Some(Bytes::new(MEMORY as u64))).is_ok();
+        (what, passes, slow::run(problem, &schedule, MEMORY))
+    };
+    (0..40).map(judge).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -192,13 +207,8 @@ proptest! {
         let seconds = slow::run(&problem, &later, MEMORY).expect("right whatever the times are");
         prop_assert!((seconds - audited.seconds).abs() <= 1e-9 * seconds);
         prop_assert!(simulate(&later, None).is_ok_and(|run| (run.seconds - seconds).abs() <= 1e-9 * seconds));
-        for _ in 0..40 {
-            let mut schedule = verified.schedule().clone();
-            let what = mutate(&mut rng, &mut schedule);
-            let memory = Bytes::new(MEMORY as u64);
-            if let (Ok(_), Err(reason)) =
-                (validate(&problem, &schedule, Some(memory)), slow::run(&problem, &schedule, MEMORY))
-            {
+        for (what, passes, run) in judge_mutants(&mut rng, &problem, &verified) {
+            if let (true, Err(reason)) = (passes, run) {
                 prop_assert!(false, "{what}: passes, but {reason}");
             }
         }
@@ -211,15 +221,11 @@ fn every_kind_of_mutant_is_refused_at_times() {
     for seed in 0..250 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (problem, verified) = random_schedule(&mut rng);
-        for _ in 0..40 {
-            let mut schedule = verified.schedule().clone();
-            let what = mutate(&mut rng, &mut schedule);
-            let passes = validate(&problem, &schedule, Some(Bytes::new(MEMORY as u64))).is_ok();
-            let runs = slow::run(&problem, &schedule, MEMORY).is_ok();
-            assert!(runs || !passes, "seed {seed}, {what}");
+        for (what, passes, run) in judge_mutants(&mut rng, &problem, &verified) {
+            assert!(run.is_ok() || !passes, "seed {seed}, {what}");
             let [mutants, refused, wrong] = counts.entry(what).or_default();
             (*mutants, *refused, *wrong) =
-                (*mutants + 1, *refused + u32::from(!passes), *wrong + u32::from(!runs));
+                (*mutants + 1, *refused + u32::from(!passes), *wrong + u32::from(run.is_err()));
         }
     }
     println!("mutants, refused, wrong: {counts:#?}");

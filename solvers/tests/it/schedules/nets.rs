@@ -37,7 +37,7 @@ struct RawOp {
 }
 
 /// A file of `workloads/data/schedules`.
-pub(super) fn fixture(name: &str) -> String {
+pub(crate) fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/data/schedules").join(name);
     let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     String::from_utf8(zstd::decode_all(&packed[..]).expect("zstd")).expect("text")
