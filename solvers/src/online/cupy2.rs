@@ -29,9 +29,10 @@
 //!   Python's cycle collector and asks a third time.
 //! - Requests above 128 GiB are refused: the table of bins itself would take more than 1 GiB.
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
+use planlab_dsa::{Address, Backing, Refused, Stream};
 
 use super::UNIT;
+use super::device::pool;
 use super::heap::{Block, BlockId, Heap, Index};
 use super::lists::Lists;
 
@@ -99,39 +100,24 @@ impl Cupy2Pool {
         self.heap.search_steps += found.map_or(bins.len(), |index| index + 1) as u64;
         bins[found?]
     }
-}
 
-impl OnlineAllocator for Cupy2Pool {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        let rounded = size.get().checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LARGEST);
-        let rounded = rounded.ok_or_else(|| self.heap.device.out_of_memory(size))?;
+    fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
+        let rounded =
+            size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LARGEST).ok_or(Refused)?;
         if let Some(id) = self.search(rounded) {
             self.heap.withdraw(id);
             return Ok(self.heap.hand_out_part(id, rounded));
         }
-        let id = self.heap.grow(rounded, 0).ok_or_else(|| self.heap.device.out_of_memory(size))?;
+        let id = self.heap.grow(rounded, 0)?;
         Ok(self.heap.hand_out(id))
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.heap.release_whole();
-    }
-
-    fn usage(&self) -> Usage {
-        self.heap.usage()
     }
 }
 
+pool!(Cupy2Pool, heap, heap.release_whole);
+
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Simulated;
+    use planlab_dsa::{Bytes, OnlineAllocator, Simulated};
 
     use super::*;
 

@@ -19,9 +19,10 @@
 
 use std::collections::BTreeMap;
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
+use planlab_dsa::{Address, Backing, Refused, Stream};
 
 use super::UNIT;
+use super::device::pool;
 use super::heap::{Block, BlockId, Heap, Index};
 use super::lists::Lists;
 
@@ -114,41 +115,29 @@ impl Cupy4Pool {
         self.heap.search_steps += steps as u64;
         found
     }
-}
 
-impl OnlineAllocator for Cupy4Pool {
-    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        let rounded = size.get().checked_next_multiple_of(UNIT);
-        let rounded = rounded.ok_or_else(|| self.heap.device.out_of_memory(size))?;
+    fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
+        let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = u64::from(stream.get());
         if let Some(id) = self.search(rounded, pool) {
             self.heap.withdraw(id);
             return Ok(self.heap.hand_out_part(id, rounded));
         }
-        let id = self.heap.grow(rounded, pool).ok_or_else(|| self.heap.device.out_of_memory(size))?;
+        let id = self.heap.grow(rounded, pool)?;
         Ok(self.heap.hand_out(id))
     }
 
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
+    fn release_and_compact(&mut self) {
         self.heap.release_whole();
         self.heap.index.streams.values_mut().for_each(Arena::compact);
     }
-
-    fn usage(&self) -> Usage {
-        self.heap.usage()
-    }
 }
+
+pool!(Cupy4Pool, heap, release_and_compact);
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Simulated;
+    use planlab_dsa::{Bytes, OnlineAllocator, Simulated};
 
     use super::*;
 

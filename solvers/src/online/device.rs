@@ -14,6 +14,43 @@ pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> U
     }
 }
 
+/// [`planlab_dsa::OnlineAllocator`] for a pool whose `serve(size, stream)` answers requests of more than 0 bytes. The
+/// other arguments are the part that frees blocks and counts, the method that gives back what is cached, and the answer
+/// to a request for 0 bytes: a null address if there is no such argument.
+macro_rules! pool {
+    ($pool:ident, $($part:tt).+, $($release:tt).+) => {
+        super::device::pool!($pool, $($part).+, $($release).+, Ok(planlab_dsa::Address::NULL));
+    };
+    ($pool:ident, $($part:tt).+, $($release:tt).+, $none:expr) => {
+        impl planlab_dsa::OnlineAllocator for $pool {
+            fn alloc(
+                &mut self,
+                size: planlab_dsa::Bytes,
+                stream: planlab_dsa::Stream,
+            ) -> Result<planlab_dsa::Address, planlab_dsa::AllocError> {
+                if size == planlab_dsa::Bytes::ZERO {
+                    return $none;
+                }
+                let served = self.serve(size.get(), stream);
+                served.map_err(|planlab_dsa::Refused| self.$($part).+.device.out_of_memory(size))
+            }
+
+            fn free(&mut self, address: planlab_dsa::Address) -> Result<(), planlab_dsa::NotLive> {
+                self.$($part).+.free(address)
+            }
+
+            fn release_cached(&mut self) {
+                self.$($release).+();
+            }
+
+            fn usage(&self) -> planlab_dsa::Usage {
+                self.$($part).+.usage()
+            }
+        }
+    };
+}
+pub(super) use pool;
+
 /// A backing, and the memory taken from it.
 pub(super) struct Device {
     backing: Box<dyn Backing>,

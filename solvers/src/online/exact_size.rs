@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, Usage};
+use planlab_dsa::{Address, Backing, NotLive, Refused, Usage};
 use rustc_hash::FxHashMap;
 
 use super::device::Device;
@@ -20,32 +20,17 @@ macro_rules! exact_size_pool {
             pub fn new(backing: Box<dyn planlab_dsa::Backing>) -> Self {
                 Self(ExactSize::new(backing))
             }
-        }
 
-        impl planlab_dsa::OnlineAllocator for $pool {
-            fn alloc(
+            fn serve(
                 &mut self,
-                size: planlab_dsa::Bytes,
+                size: u64,
                 _: planlab_dsa::Stream,
-            ) -> Result<planlab_dsa::Address, planlab_dsa::AllocError> {
-                if size == planlab_dsa::Bytes::ZERO {
-                    return Ok(planlab_dsa::Address::NULL);
-                }
-                self.0.alloc(size, $class(size.get()), $prepare)
-            }
-
-            fn free(&mut self, address: planlab_dsa::Address) -> Result<(), planlab_dsa::NotLive> {
-                self.0.free(address)
-            }
-
-            fn release_cached(&mut self) {
-                self.0.release_cached();
-            }
-
-            fn usage(&self) -> planlab_dsa::Usage {
-                self.0.usage()
+            ) -> Result<planlab_dsa::Address, planlab_dsa::Refused> {
+                self.0.serve($class(size).ok_or(planlab_dsa::Refused)?, $prepare)
             }
         }
+
+        super::device::pool!($pool, 0, 0.release_cached);
     };
 }
 pub(super) use exact_size_pool;
@@ -71,21 +56,19 @@ impl ExactSize {
         }
     }
 
-    /// Serves a request for `size` bytes from a class (in bytes). Calls `prepare` before it asks the device for memory.
-    pub(super) fn alloc(
+    /// A block of a class (in bytes). Calls `prepare` before it asks the device for memory.
+    pub(super) fn serve(
         &mut self,
-        size: Bytes,
-        class: Option<u64>,
+        class: u64,
         prepare: impl FnOnce(&mut Self, u64),
-    ) -> Result<Address, AllocError> {
-        let class = class.ok_or_else(|| self.device.out_of_memory(size))?;
+    ) -> Result<Address, Refused> {
         self.search_steps += 1;
         let cached = self.free.get_mut(&class).and_then(Vec::pop);
         let base = match cached {
             Some(base) => base,
             None => {
                 prepare(self, class);
-                self.ask(class).ok_or_else(|| self.device.out_of_memory(size))?
+                self.ask(class)?
             }
         };
         self.live.insert(base, class);
@@ -94,12 +77,11 @@ impl ExactSize {
     }
 
     /// A block from the device; if the device has no memory, gives all cached blocks back and asks again.
-    fn ask(&mut self, class: u64) -> Option<u64> {
-        if let Ok(base) = self.device.acquire(class) {
-            return Some(base);
-        }
-        self.release_cached();
-        self.device.acquire(class).ok()
+    fn ask(&mut self, class: u64) -> Result<u64, Refused> {
+        self.device.acquire(class).or_else(|Refused| {
+            self.release_cached();
+            self.device.acquire(class)
+        })
     }
 
     pub(super) fn free(&mut self, address: Address) -> Result<(), NotLive> {

@@ -112,12 +112,11 @@ impl<I: Index> Heap<I> {
     }
 
     /// The same; if the device has no memory, gives whole free segments back and asks again.
-    pub(super) fn grow(&mut self, size: u64, pool: u64) -> Option<BlockId> {
-        if let Ok(id) = self.acquire(size, pool) {
-            return Some(id);
-        }
-        self.release_whole();
-        self.acquire(size, pool).ok()
+    pub(super) fn grow(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+        self.acquire(size, pool).or_else(|Refused| {
+            self.release_whole();
+            self.acquire(size, pool)
+        })
     }
 
     /// A range of addresses as one block that is not yet in the index.
@@ -233,25 +232,15 @@ impl<I: Index> Heap<I> {
 
     /// Gives back every free block that is a whole segment.
     pub(super) fn release_whole(&mut self) {
-        self.whole_blocks(|_| true).into_iter().for_each(|id| self.release(id));
-    }
-
-    /// Free blocks that fill their segments and satisfy `is_wanted`, in the order of their numbers.
-    pub(super) fn whole_blocks(&self, is_wanted: impl Fn(&Block) -> bool) -> Vec<BlockId> {
-        // A removed block has size 0.
-        let is_chosen = |block: &Block| {
-            block.size > 0 && block.state == State::Free && block.is_whole() && is_wanted(block)
-        };
-        let chosen = self.blocks.iter().enumerate().filter(|(_, block)| is_chosen(block));
-        chosen.map(|(index, _)| BlockId::from_index(index)).collect()
-    }
-
-    /// Gives back a free block that is a whole segment.
-    pub(super) fn release(&mut self, id: BlockId) {
-        self.withdraw(id);
-        let Block { base, size, .. } = *self.block(id);
-        self.device.release(base, size);
-        self.forget(id);
+        for id in (0..self.blocks.len()).map(BlockId::from_index) {
+            let block = *self.block(id);
+            // A removed block has size 0.
+            if block.size > 0 && block.state == State::Free && block.is_whole() {
+                self.withdraw(id);
+                self.device.release(block.base, block.size);
+                self.forget(id);
+            }
+        }
     }
 
     /// Recycles the number of a removed block.

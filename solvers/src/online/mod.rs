@@ -68,7 +68,7 @@ pub use mxnet_rounded::MxnetRounded;
 pub use network_wise::NetworkWise;
 pub use planlab_dsa::Requests;
 pub use profile_guided::ProfileGuided;
-pub use pytorch::{PytorchCaching, PytorchOptions};
+pub use pytorch::PytorchCaching;
 pub use pytorch_expandable::PytorchExpandable;
 pub use registry::{Entry, allocator, keys, registry};
 pub use scoped::ProfileGuidedScoped;

@@ -26,10 +26,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
+use planlab_dsa::{Address, Backing, Refused, Stream};
 
+use super::device::pool;
 use super::heap::{Block, BlockId, Heap, State};
-use super::pytorch::{BySize, LARGE_SEGMENT, PytorchOptions, SMALL_SEGMENT, pool_of};
+use super::pytorch::{BySize, LARGE_SEGMENT, SMALL_SEGMENT, pool_of, round};
 
 /// The size in bytes of a range if the device does not report its memory.
 const RANGE: u64 = 1 << 40;
@@ -49,7 +50,6 @@ const RANGE: u64 = 1 << 40;
 /// ```
 pub struct PytorchExpandable {
     heap: Heap<BySize>,
-    options: PytorchOptions,
     /// Blocks without memory, by pool and address.
     unmapped: BTreeMap<(u64, u64), BlockId>,
     /// The bases of the ranges, by pool and base.
@@ -67,7 +67,6 @@ impl PytorchExpandable {
     pub fn new(backing: Box<dyn Backing>) -> Self {
         Self {
             heap: Heap::new(backing, BySize::default()),
-            options: PytorchOptions::default(),
             unmapped: BTreeMap::new(),
             ranges: BTreeSet::new(),
         }
@@ -226,48 +225,33 @@ impl PytorchExpandable {
         }
         self.unmapped.insert((pool, self.heap.block(id).base), id);
     }
-}
 
-impl OnlineAllocator for PytorchExpandable {
-    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        let out_of_memory = self.heap.device.out_of_memory(size);
-        let rounded = self.options.round(size.get()).ok_or(out_of_memory)?;
+    fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
+        let rounded = round(size).ok_or(Refused)?;
         let pool = pool_of(rounded, stream);
-        if let Some(id) = self.search(rounded, pool) {
-            return Ok(self.heap.hand_out_part(id, rounded));
-        }
-        let expanded = self.expand(rounded, pool).or_else(|Refused| {
-            self.release_cached();
-            self.expand(rounded, pool)
-        });
-        match expanded {
-            Ok(id) => Ok(self.heap.hand_out_part(id, rounded)),
-            Err(Refused) => Err(self.heap.device.out_of_memory(size)),
-        }
+        let id = match self.search(rounded, pool) {
+            Some(id) => id,
+            None => self.expand(rounded, pool).or_else(|Refused| {
+                self.unmap_free();
+                self.expand(rounded, pool)
+            })?,
+        };
+        Ok(self.heap.hand_out_part(id, rounded))
     }
 
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
+    fn unmap_free(&mut self) {
         let free: Vec<BlockId> = self.heap.index.0.values().copied().collect();
         free.into_iter().for_each(|id| self.unmap(id));
     }
-
-    fn usage(&self) -> Usage {
-        self.heap.usage()
-    }
 }
+
+pool!(PytorchExpandable, heap, unmap_free);
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use planlab_dsa::{Metered, Simulated};
+    use planlab_dsa::{Bytes, Metered, OnlineAllocator, Simulated};
 
     use super::*;
 

@@ -24,8 +24,9 @@
 
 use std::collections::BTreeMap;
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
+use planlab_dsa::{Address, AllocError, Backing, Refused, Stream};
 
+use super::device::pool;
 use super::heap::{Block, BlockId, Heap, Index};
 use super::one_region::{LIMIT, OneRegion};
 
@@ -74,15 +75,6 @@ impl Index for Bins {
 
     fn remove(&mut self, _: BlockId, block: &Block) {
         self.0[bin(block.size)].remove(&(block.size, block.base));
-    }
-}
-
-/// The rounded size of a request.
-fn rounded(size: Bytes) -> Result<Option<u64>, AllocError> {
-    if size == Bytes::ZERO {
-        Err(AllocError::ZeroSize)
-    } else {
-        Ok(size.get().checked_next_multiple_of(UNIT))
     }
 }
 
@@ -158,33 +150,20 @@ impl TensorflowBfc {
         }
         refused
     }
-}
 
-impl OnlineAllocator for TensorflowBfc {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        let rounded = rounded(size)?.ok_or_else(|| self.heap.device.out_of_memory(size))?;
-        let found = self.search(rounded).or_else(|| {
-            self.extend(rounded).ok()?;
-            self.search(rounded)
-        });
-        let id = found.ok_or_else(|| self.heap.device.out_of_memory(size))?;
+    fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
+        let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
+        let id = match self.search(rounded) {
+            Some(id) => id,
+            None => self.extend(rounded).and_then(|()| self.search(rounded).ok_or(Refused))?,
+        };
         let share = share(self.heap.block(id).size, rounded);
         self.heap.withdraw(id);
         Ok(self.heap.hand_out_part(id, share))
     }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.heap.release_whole();
-    }
-
-    fn usage(&self) -> Usage {
-        self.heap.usage()
-    }
 }
+
+pool!(TensorflowBfc, heap, heap.release_whole, Err(AllocError::ZeroSize));
 
 /// One region that never ends, counted up to its high-water mark; key `tensorflow-bfc/one-region`.
 ///
@@ -210,7 +189,8 @@ impl TensorflowBfcOneRegion {
         Self { region: OneRegion::new(backing, Bins::new()) }
     }
 
-    fn serve(&mut self, rounded: u64) -> Result<Address, Refused> {
+    fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
+        let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         self.region.open()?;
         let (found, steps) = self.region.heap.index.search(rounded);
         self.region.heap.search_steps += steps;
@@ -220,28 +200,11 @@ impl TensorflowBfcOneRegion {
     }
 }
 
-impl OnlineAllocator for TensorflowBfcOneRegion {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        let served = rounded(size)?.ok_or(Refused).and_then(|rounded| self.serve(rounded));
-        served.map_err(|Refused| self.region.heap.device.out_of_memory(size))
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.region.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.region.release_cached();
-    }
-
-    fn usage(&self) -> Usage {
-        self.region.heap.usage()
-    }
-}
+pool!(TensorflowBfcOneRegion, region.heap, region.release_cached, Err(AllocError::ZeroSize));
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Simulated;
+    use planlab_dsa::{Bytes, OnlineAllocator, Simulated};
 
     use super::*;
 

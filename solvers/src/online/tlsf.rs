@@ -25,9 +25,10 @@
 //! The unit is 512 bytes, as in the pools of devices, and the managed memory itself is never written: headers are kept
 //! in tables beside it, so that the device need not be read.
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
+use planlab_dsa::{Address, Backing, Refused, Stream};
 
 use super::UNIT;
+use super::device::pool;
 use super::heap::{Block, BlockId, Index};
 use super::lists::Lists;
 use super::one_region::{LIMIT, OneRegion};
@@ -124,7 +125,7 @@ impl Tlsf {
         Self { region: OneRegion::new(backing, Classes::new()) }
     }
 
-    fn serve(&mut self, size: u64) -> Result<Address, Refused> {
+    fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
         let rounded =
             size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LIMIT).ok_or(Refused)?;
         self.region.open()?;
@@ -134,26 +135,7 @@ impl Tlsf {
     }
 }
 
-impl OnlineAllocator for Tlsf {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        self.serve(size.get()).map_err(|Refused| self.region.heap.device.out_of_memory(size))
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.region.heap.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.region.release_cached();
-    }
-
-    fn usage(&self) -> Usage {
-        self.region.heap.usage()
-    }
-}
+pool!(Tlsf, region.heap, region.release_cached);
 
 #[cfg(test)]
 mod tests {
