@@ -23,7 +23,7 @@ pub use executorch_closest::ExecutorchClosest;
 pub use first_fit::FirstFit;
 pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
 pub(crate) use placer::{Rule, place_at_most, place_in_order, plan_in_order};
-pub use somas::{Fitting as SomasFitting, Somas, Sorting as SomasSorting};
+pub use somas::Somas;
 pub use tflite_arena::TfliteArena;
 pub use tflm_greedy::TflmGreedy;
 pub use tvm::Tvm;
@@ -39,7 +39,6 @@ pub(crate) const HONOURS: Honours = Honours {
     alignment: true,
     arenas: true,
     apart: true,
-    hint: false,
     work_limit: true,
-    threads: false,
+    ..Honours::NONE
 };

@@ -27,23 +27,16 @@ const RUN: usize = 64;
 
 /// The gap of a band that a block takes; ties go to the lower gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fitting {
+pub(super) enum Fitting {
     /// The smallest.
     Best,
     /// The one with the lowest edge.
     Smallest,
-    /// The one with the highest edge.
-    Largest,
-    /// The largest.
-    Worst,
 }
 
 impl Fitting {
-    /// The fittings that a release build tries, in its order.
-    pub const RELEASE: &'static [Self] = &[Self::Best, Self::Smallest];
-
-    /// The fittings that a debug build tries, in its order.
-    pub const DEBUG: &'static [Self] = &[Self::Best, Self::Smallest, Self::Largest, Self::Worst];
+    /// The fittings of a release build, in its order.
+    pub(super) const ALL: [Self; 2] = [Self::Best, Self::Smallest];
 }
 
 /// A gap of a band that holds the block.
@@ -64,8 +57,6 @@ impl Spot {
         match fitting {
             Fitting::Best => (self.slack, self.edge),
             Fitting::Smallest => (self.edge, self.slack),
-            Fitting::Largest => (!self.edge, self.slack),
-            Fitting::Worst => (!self.slack, self.edge),
         }
     }
 }
@@ -124,11 +115,7 @@ impl Bands {
     /// Whether no spot in `room` or above can be better than `best`.
     fn is_last(&self, best: Spot, room: Room, fitting: Fitting) -> bool {
         match self.ends.get(best.band) {
-            Some(&end) => {
-                end <= room.low
-                    || fitting == Fitting::Smallest
-                    || (fitting == Fitting::Best && best.slack == 0)
-            }
+            Some(&end) => end <= room.low || fitting == Fitting::Smallest || best.slack == 0,
             None => true,
         }
     }
@@ -205,9 +192,7 @@ mod tests {
     fn the_lowest_band_goes_before_the_better_gap() {
         // Gaps of 4 and 3 bytes in the first band, of exactly 2 in the second.
         let rooms = [room(0, Some(2)), room(6, Some(7)), room(12, Some(12)), room(24, None)];
-        for (fitting, offset) in
-            [(Fitting::Best, 6), (Fitting::Smallest, 0), (Fitting::Largest, 6), (Fitting::Worst, 0)]
-        {
+        for (fitting, offset) in [(Fitting::Best, 6), (Fitting::Smallest, 0)] {
             assert_eq!(take(&mut three(), &rooms, 2, fitting), offset, "{fitting:?}");
         }
     }
@@ -239,9 +224,7 @@ mod tests {
     fn a_single_object_has_no_end() {
         let mut bands = Bands::single_object();
         let rooms = [room(2, Some(4)), room(9, Some(9)), room(20, None)];
-        for (fitting, offset) in
-            [(Fitting::Best, 9), (Fitting::Smallest, 2), (Fitting::Largest, 20), (Fitting::Worst, 20)]
-        {
+        for (fitting, offset) in [(Fitting::Best, 9), (Fitting::Smallest, 2)] {
             assert_eq!(take(&mut bands, &rooms, 4, fitting), offset, "{fitting:?}");
         }
     }

@@ -13,15 +13,15 @@
 //! # Complexity
 //!
 //! O(n g log n) for each combination if a buffer has g gaps to compare; the published code compares every two buffers.
-//! Four combinations for each kind of object; 28 with those of the debug build.
+//! Four combinations for each kind of object.
 //!
 //! # Deviations from the published code
 //!
 //! - *Default: repaired.* The lowest plan of all combinations wins. The published choice takes a single object only if
 //!   it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes.
-//!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule, `somas/best/published`.
-//! - *Default: published.* Only the first band uses the requested fitting; the bands above it always use the best fit.
-//!   [`Somas::with_fitting_in_all_bands`] is the repaired rule.
+//!   `somas/best/published` is the published rule.
+//! - *Published.* Only the first band uses the requested fitting; the bands above it always use the best fit. The two
+//!   sortings and two fittings are those of the release build; the debug build tries more.
 //! - Blocks are single buffers. There are no runs of tensors that must be contiguous, no tensors marked as living
 //!   throughout (the original stacks those on top of the plan), and no graph outputs to be taken first.
 //! - Pins, alignment, pauses, arenas (each with its own bands) and kept-apart pairs are honoured. A block that begins a
@@ -30,11 +30,10 @@
 mod bands;
 mod sorting;
 
-use planlab_dsa::{BufferId, Bytes, Descriptor, Guarantee, Halt, Honours, Plan, Planner, Run};
+use planlab_dsa::{BufferId, Bytes, Descriptor, Halt, Honours, Plan, Planner, Run};
 
-use self::bands::Bands;
-pub use self::bands::Fitting;
-pub use self::sorting::Sorting;
+use self::bands::{Bands, Fitting};
+use self::sorting::SORTINGS;
 use super::HONOURS;
 use super::placer::Placer;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
@@ -70,22 +69,13 @@ enum Objects {
 pub struct Somas {
     key: &'static str,
     objects: &'static [Objects],
-    sortings: &'static [Sorting],
-    fittings: &'static [Fitting],
-    fitting_in_all_bands: bool,
+    /// A plan of one single object must save more than this to replace one of many objects.
     reluctance: Bytes,
 }
 
 impl Somas {
     const fn new(key: &'static str, objects: &'static [Objects]) -> Self {
-        Self {
-            key,
-            objects,
-            sortings: Sorting::RELEASE,
-            fittings: Fitting::RELEASE,
-            fitting_in_all_bands: false,
-            reluctance: Bytes::ZERO,
-        }
+        Self { key, objects, reluctance: Bytes::ZERO }
     }
 
     /// Bands alone.
@@ -112,36 +102,6 @@ impl Somas {
         Self { key: "somas/best/published", reluctance: RELUCTANCE, ..Self::best() }
     }
 
-    /// The sortings and fittings to try, sortings in the outer loop. Default: the two sortings and the two
-    /// fittings (best, smallest) of the release build.
-    #[must_use]
-    pub const fn with(mut self, sortings: &'static [Sorting], fittings: &'static [Fitting]) -> Self {
-        self.sortings = sortings;
-        self.fittings = fittings;
-        self
-    }
-
-    /// The same with all combinations of the published debug build.
-    #[must_use]
-    pub const fn with_debug_build(self) -> Self {
-        self.with(Sorting::DEBUG, Fitting::DEBUG)
-    }
-
-    /// Whether every band uses the fitting. Default: no, only the first one does.
-    #[must_use]
-    pub const fn with_fitting_in_all_bands(mut self, yes: bool) -> Self {
-        self.fitting_in_all_bands = yes;
-        self
-    }
-
-    /// A plan of one single object must save more than this many bytes to replace one of many objects. Default: 0;
-    /// 104857600 in the published code.
-    #[must_use]
-    pub const fn with_reluctance(mut self, bytes: Bytes) -> Self {
-        self.reluctance = bytes;
-        self
-    }
-
     /// Whether a plan of `objects` replaces the lowest of those before it.
     fn prefers(&self, (height, objects): (Bytes, Objects), to: (Bytes, Objects)) -> bool {
         let saved = to.0.get().saturating_sub(height.get());
@@ -149,33 +109,32 @@ impl Somas {
         let enough = if gives_up { self.reluctance.get() } else { 0 };
         saved > enough
     }
+}
 
-    /// Places every buffer in `order`. No plan if the pins or the capacities of the arenas do not admit one.
-    fn place(
-        &self,
-        run: &mut Run<'_>,
-        order: &[BufferId],
-        objects: Objects,
-        fitting: Fitting,
-    ) -> Result<Option<Plan>, Halt> {
-        let instance = run.instance();
-        let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
-        let mut placer = Placer::new(instance, &in_place, false);
-        let none = if objects == Objects::Single { Bands::single_object() } else { Bands::default() };
-        let mut bands = vec![none; instance.arenas().len()];
-        let in_band = |band| if band == 0 || self.fitting_in_all_bands { fitting } else { Fitting::Best };
-        for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
-            let buffer = instance.buffer(id);
-            let mut blocked = placer.blocked(id, false);
-            let bands = &mut bands[buffer.arena.index()];
-            let offset = bands.take(blocked.rooms(0), buffer.size.get(), buffer.align, in_band);
-            let work = blocked.looks() + 1;
-            placer.put(id, offset, None);
-            run.tick(work)?;
-        }
-        let plan = placer.finish();
-        Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
+/// Places every buffer in `order`. No plan if the pins or the capacities of the arenas do not admit one.
+fn place(
+    run: &mut Run<'_>,
+    order: &[BufferId],
+    objects: Objects,
+    fitting: Fitting,
+) -> Result<Option<Plan>, Halt> {
+    let instance = run.instance();
+    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
+    let mut placer = Placer::new(instance, &in_place, false);
+    let none = if objects == Objects::Single { Bands::single_object() } else { Bands::default() };
+    let mut bands = vec![none; instance.arenas().len()];
+    let in_band = |band| if band == 0 { fitting } else { Fitting::Best };
+    for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
+        let buffer = instance.buffer(id);
+        let mut blocked = placer.blocked(id, false);
+        let bands = &mut bands[buffer.arena.index()];
+        let offset = bands.take(blocked.rooms(0), buffer.size.get(), buffer.align, in_band);
+        let work = blocked.looks() + 1;
+        placer.put(id, offset, None);
+        run.tick(work)?;
     }
+    let plan = placer.finish();
+    Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
 impl Planner for Somas {
@@ -188,16 +147,15 @@ impl Planner for Somas {
             }
             _ => "bands as high as their first block, or one object",
         };
-        let combinations = self.objects.len() * self.sortings.len() * self.fittings.len();
+        let combinations = self.objects.len() * SORTINGS.len() * Fitting::ALL.len();
         Descriptor {
             key: self.key.into(),
             summary: format!("{objects}; the lowest of {combinations} plans by sorting and fitting").into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { in_place: false, ..HONOURS },
-            randomized: false,
             reference: "MindSpore, somas_solver_alg.cc and somas_solver_pre.cc",
             complexity: "n g log n for g gaps to compare",
             practical: Some(200_000),
+            ..Descriptor::default()
         }
     }
 
@@ -205,10 +163,10 @@ impl Planner for Somas {
         let instance = run.instance();
         let mut chosen: Option<(Bytes, Objects)> = None;
         for &objects in self.objects {
-            for sorting in self.sortings {
-                let order = sorting.of(instance);
-                for &fitting in self.fittings {
-                    let Some(plan) = self.place(run, &order, objects, fitting)? else { continue };
+            for sorting in SORTINGS {
+                let order = sorting(instance);
+                for fitting in Fitting::ALL {
+                    let Some(plan) = place(run, &order, objects, fitting)? else { continue };
                     let Some(height) = plan.height(instance) else { continue };
                     if chosen.is_none_or(|chosen| self.prefers((height, objects), chosen)) {
                         chosen = Some((height, objects));
@@ -228,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{instance, offsets};
+    use crate::placement::testing::{descriptor, instance, offsets};
 
     /// The published loops: footprints, each with its blocks; a block tries them one after the other.
     struct Footprint {
@@ -281,34 +239,37 @@ mod tests {
         let best = gaps.into_iter().min_by_key(|&(edge, bytes)| match band.fitting {
             Fitting::Best => (bytes, edge),
             Fitting::Smallest => (edge, bytes),
-            Fitting::Largest => (u64::MAX - edge, bytes),
-            Fitting::Worst => (u64::MAX - bytes, edge),
         });
         best.map(|(edge, _)| edge)
     }
 
-    /// The plan of one sorting and one fitting.
-    fn one(somas: Somas, sorting: usize, fitting: usize, instance: &Instance) -> Vec<u64> {
-        let somas = somas.with(&Sorting::DEBUG[sorting..=sorting], &Fitting::DEBUG[fitting..=fitting]);
-        offsets(&somas, instance)
+    /// One kind of object with one sorting and one fitting.
+    struct One(Objects, usize, Fitting);
+
+    impl Planner for One {
+        fn descriptor(&self) -> Descriptor {
+            descriptor("one", Somas::best().descriptor().honours)
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            let order = SORTINGS[self.1](run.instance());
+            let plan = place(run, &order, self.0, self.2)?;
+            plan.map_or(Ok(()), |plan| run.offer(plan))
+        }
     }
 
     proptest! {
         #[test]
         fn plans_are_those_of_the_published_loops(
             instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(40)),
-            sorting in 0..Sorting::DEBUG.len(),
-            number in 0..Fitting::DEBUG.len(),
+            sorting in 0..SORTINGS.len(),
+            number in 0..Fitting::ALL.len(),
         ) {
-            let (order, fitting) = (Sorting::DEBUG[sorting].of(&instance), Fitting::DEBUG[number]);
-            for in_all in [false, true] {
-                let above = if in_all { fitting } else { Fitting::Best };
-                let many = Somas::many_objects().with_fitting_in_all_bands(in_all);
-                let expected = footprints(&instance, &order, false, [fitting, above]);
-                prop_assert_eq!(one(many, sorting, number, &instance), expected);
+            let (order, fitting) = (SORTINGS[sorting](&instance), Fitting::ALL[number]);
+            for objects in [Objects::Many, Objects::Single] {
+                let expected = footprints(&instance, &order, objects == Objects::Single, [fitting, Fitting::Best]);
+                prop_assert_eq!(offsets(&One(objects, sorting, fitting), &instance), expected);
             }
-            let expected = footprints(&instance, &order, true, [fitting, fitting]);
-            prop_assert_eq!(one(Somas::single_object(), sorting, number, &instance), expected);
         }
 
         #[test]
@@ -318,8 +279,6 @@ mod tests {
             let height = |planner: Somas| execute(&planner, &instance, Budget::default(), 0).height();
             let (many, single) = (height(Somas::many_objects()), height(Somas::single_object()));
             prop_assert_eq!(height(Somas::best()), many.min(single));
-            prop_assert!(height(Somas::best().with_debug_build()) <= many.min(single));
-            prop_assert_eq!(height(Somas::best().with_reluctance(Bytes::new(1 << 40))), many);
             prop_assert_eq!(height(Somas::best_as_published()), many);
         }
     }
@@ -328,8 +287,8 @@ mod tests {
     fn a_block_may_not_cross_the_top_of_a_band() {
         // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for the 5.
         let rows = instance(&[(9, 0, 1), (8, 0, 1), (6, 2, 4), (5, 3, 4)]);
-        assert_eq!(one(Somas::many_objects(), 0, 0, &rows), [0, 9, 0, 9]);
-        assert_eq!(one(Somas::single_object(), 0, 0, &rows), [0, 9, 0, 6]);
+        assert_eq!(offsets(&One(Objects::Many, 0, Fitting::Best), &rows), [0, 9, 0, 9]);
+        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 0, 6]);
     }
 
     #[test]
@@ -337,16 +296,14 @@ mod tests {
         // The first band is full at all steps. In the second, from 10 to 20, the 3 lies at 15; at step 2
         // there are 5 bytes below it and 2 above it.
         let rows = instance(&[(10, 0, 9), (10, 0, 1), (5, 1, 2), (3, 1, 3), (2, 2, 3)]);
-        let meant = Somas::many_objects().with_fitting_in_all_bands(true);
-        assert_eq!(one(Somas::many_objects(), 0, 1, &rows), [0, 10, 10, 15, 18]);
-        assert_eq!(one(meant, 0, 1, &rows), [0, 10, 10, 15, 10]);
+        assert_eq!(offsets(&One(Objects::Many, 0, Fitting::Smallest), &rows), [0, 10, 10, 15, 18]);
     }
 
     #[test]
     fn one_object_is_greedy_by_size_or_first_fit() {
         let rows = instance(&[(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)]);
-        assert_eq!(one(Somas::single_object(), 0, 0, &rows), [0, 9, 17, 24, 17]);
-        assert_eq!(one(Somas::single_object(), 0, 1, &rows), [0, 9, 17, 24, 0]);
+        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 17, 24, 17]);
+        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Smallest), &rows), [0, 9, 17, 24, 0]);
     }
 
     #[test]
@@ -354,7 +311,7 @@ mod tests {
         let published = Somas::best_as_published();
         assert_eq!(published.reluctance, Bytes::new(104_857_600));
         assert_eq!(published.descriptor().key, "somas/best/published");
-        let somas = Somas::best().with_reluctance(Bytes::new(10));
+        let somas = Somas { reluctance: Bytes::new(10), ..Somas::best() };
         let many = |bytes| (Bytes::new(bytes), Objects::Many);
         let single = |bytes| (Bytes::new(bytes), Objects::Single);
         assert!(!somas.prefers(single(90), many(100)));

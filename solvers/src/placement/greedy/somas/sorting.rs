@@ -1,88 +1,24 @@
 //! The orders in which SOMAS takes the blocks.
 //!
-//! "Constraints" are the buffers whose live range overlaps the buffer's own. The bytes of the peak that a buffer "may
-//! reuse" are those of the buffers that are live at the first step of the largest load and do not overlap it in time. A
-//! buffer that is live at that step may reuse none.
-
-use std::cmp::Reverse;
+//! The bytes of the peak that a buffer "may reuse" are those of the buffers that are live at the first step of the
+//! largest load and do not overlap it in time. A buffer that is live at that step may reuse none.
 
 use planlab_dsa::{Buffer, BufferId, Instance};
 
-use crate::placement::order::Overlaps;
+use crate::placement::Order;
 
-/// An order of the blocks, by its name in the published code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sorting {
-    /// Largest first, then by id.
-    GreaterSizeSmallerIndex,
-    /// Fewest bytes of the peak to reuse first, then the largest, then by id.
-    SmallerReusePeakMemGreaterSizeSmallerIndex,
-    /// Largest first, then by id, highest first.
-    GreaterSizeGreaterIndex,
-    /// Largest first, then fewest constraints, then by id.
-    GreaterSizeSmallerConstraintsSmallerIndex,
-    /// Largest first, then fewest constraints, then by id, highest first.
-    GreaterSizeSmallerConstraintsGreaterIndex,
-    /// Largest first, then most constraints, then by id.
-    GreaterSizeGreaterConstraintsSmallerIndex,
-    /// Largest first, then most constraints, then by id, highest first.
-    GreaterSizeGreaterConstraintsGreaterIndex,
+/// The sortings of a release build, in its order: largest first, and fewest bytes of the peak to reuse first.
+pub(super) const SORTINGS: [fn(&Instance) -> Vec<BufferId>; 2] = [by_size, by_reuse];
+
+/// Largest first, then by id.
+fn by_size(instance: &Instance) -> Vec<BufferId> {
+    Order::Size.of(instance)
 }
 
-impl Sorting {
-    /// The sortings that a release build tries, in its order.
-    pub const RELEASE: &'static [Self] =
-        &[Self::GreaterSizeSmallerIndex, Self::SmallerReusePeakMemGreaterSizeSmallerIndex];
-
-    /// The sortings that a debug build tries, in its order.
-    pub const DEBUG: &'static [Self] = &[
-        Self::GreaterSizeSmallerIndex,
-        Self::SmallerReusePeakMemGreaterSizeSmallerIndex,
-        Self::GreaterSizeGreaterIndex,
-        Self::GreaterSizeSmallerConstraintsSmallerIndex,
-        Self::GreaterSizeSmallerConstraintsGreaterIndex,
-        Self::GreaterSizeGreaterConstraintsSmallerIndex,
-        Self::GreaterSizeGreaterConstraintsGreaterIndex,
-    ];
-
-    /// The ids of all buffers in this order; O(n log n).
-    #[must_use]
-    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
-        let overlaps = Overlaps::new(instance);
-        let constraints = |buffer: &Buffer| overlaps.of(buffer);
-        match self {
-            Self::GreaterSizeSmallerIndex => sorted(instance, |_, id| id),
-            Self::SmallerReusePeakMemGreaterSizeSmallerIndex => by_reuse(instance),
-            Self::GreaterSizeGreaterIndex => sorted(instance, |_, id| Reverse(id)),
-            Self::GreaterSizeSmallerConstraintsSmallerIndex => {
-                sorted(instance, |buffer, id| (constraints(buffer), id))
-            }
-            Self::GreaterSizeSmallerConstraintsGreaterIndex => {
-                sorted(instance, |buffer, id| (constraints(buffer), Reverse(id)))
-            }
-            Self::GreaterSizeGreaterConstraintsSmallerIndex => {
-                sorted(instance, |buffer, id| (Reverse(constraints(buffer)), id))
-            }
-            Self::GreaterSizeGreaterConstraintsGreaterIndex => {
-                sorted(instance, |buffer, id| (Reverse(constraints(buffer)), Reverse(id)))
-            }
-        }
-    }
-}
-
-/// Ids by size, largest first, then by a key.
-fn sorted<K: Ord>(instance: &Instance, key: impl Fn(&Buffer, BufferId) -> K) -> Vec<BufferId> {
-    let mut ids: Vec<BufferId> = instance.ids().collect();
-    ids.sort_by_cached_key(|&id| {
-        let buffer = instance.buffer(id);
-        (Reverse(buffer.size), key(buffer, id))
-    });
-    ids
-}
-
+/// Fewest bytes of the peak to reuse first, then the largest, then by id.
 fn by_reuse(instance: &Instance) -> Vec<BufferId> {
     let peak = Peak::new(instance);
-    let mut ids = Sorting::GreaterSizeSmallerIndex.of(instance);
+    let mut ids = by_size(instance);
     ids.sort_by_cached_key(|&id| peak.reusable(instance.buffer(id)));
     ids
 }
@@ -129,7 +65,6 @@ fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::placement::testing;
 
@@ -141,18 +76,10 @@ mod tests {
 
     #[test]
     fn each_sorting_ends_at_the_id() {
-        let sorted = |sorting: Sorting| -> Vec<u32> {
-            sorting.of(&instance()).into_iter().map(BufferId::get).collect()
-        };
-        // Constraints, with the buffer itself: 3 2 2 2 1 2.
-        assert_eq!(sorted(Sorting::GreaterSizeSmallerIndex), [1, 0, 2, 5, 3, 4]);
-        assert_eq!(sorted(Sorting::GreaterSizeGreaterIndex), [1, 5, 2, 0, 3, 4]);
-        assert_eq!(sorted(Sorting::GreaterSizeSmallerConstraintsSmallerIndex), [1, 2, 5, 0, 3, 4]);
-        assert_eq!(sorted(Sorting::GreaterSizeSmallerConstraintsGreaterIndex), [1, 5, 2, 0, 3, 4]);
-        assert_eq!(sorted(Sorting::GreaterSizeGreaterConstraintsSmallerIndex), [1, 0, 2, 5, 3, 4]);
-        assert_eq!(sorted(Sorting::GreaterSizeGreaterConstraintsGreaterIndex), [1, 0, 5, 2, 3, 4]);
+        let sorted =
+            SORTINGS.map(|sorting| sorting(&instance()).into_iter().map(BufferId::get).collect::<Vec<_>>());
         // Of the peak, 0 and 1 may reuse nothing, 5 the bytes of 1, and the others those of both.
-        assert_eq!(sorted(Sorting::SmallerReusePeakMemGreaterSizeSmallerIndex), [1, 0, 5, 2, 3, 4]);
+        assert_eq!(sorted, [[1, 0, 2, 5, 3, 4], [1, 0, 5, 2, 3, 4]]);
     }
 
     #[test]
