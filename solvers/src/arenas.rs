@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn bounds_add_up_with_their_evidence() {
         let two = instance(above_load(0).chain(above_load(1)), &[None, Some(21)]);
-        let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
+        let outcome = execute(&Exact, &two, Budget::default(), 0);
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(42))));
         assert!(outcome.claim().evidence > planlab_dsa::Evidence::Load, "{:?}", outcome.claim());
     }
@@ -342,7 +342,7 @@ mod tests {
     fn a_capacity_that_search_refutes_leaves_no_plan() {
         for capacities in [[None, Some(20)], [Some(20), None], [Some(20), Some(20)]] {
             let two = instance(above_load(0).chain(above_load(1)), &capacities);
-            let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
+            let outcome = execute(&Exact, &two, Budget::default(), 0);
             assert_eq!(
                 (outcome.end.clone(), outcome.height()),
                 (Ok(Stop::Infeasible), None),
@@ -356,7 +356,7 @@ mod tests {
         let two = instance(above_load(0).chain(above_load(1)), &[None, None]);
         let end = |target: u64| {
             let budget = Budget { target: Some(Bytes::new(target)), ..Budget::default() };
-            let outcome = execute(&Exact::default(), &two, budget, 0);
+            let outcome = execute(&Exact, &two, budget, 0);
             (outcome.end.clone(), outcome.height())
         };
         assert_eq!(end(41).0, Ok(Stop::Infeasible));
@@ -371,14 +371,14 @@ mod tests {
         let two = instance([buffer(4, 0, 2, 1), buffer(2, 0, 2, 0), buffer(4, 0, 2, 1)], &[None, Some(9)]);
         let hints = [4, 0, 0].map(|at| Some(Offset::new(at)));
         let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
-        let best = execute(&Exact::default(), &two, budget, 0).best.expect("a plan");
+        let best = execute(&Exact, &two, budget, 0).best.expect("a plan");
         assert_eq!(best.offsets(), [4, 0, 0].map(Offset::new));
     }
 
     #[test]
     fn an_instance_of_empty_arenas_has_a_plan() {
         let none = instance([], &[Some(1), None]);
-        let outcome = execute(&Exact::default(), &none, Budget::default(), 0);
+        let outcome = execute(&Exact, &none, Budget::default(), 0);
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::ZERO)));
     }
 }

@@ -32,8 +32,8 @@ use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Plan, Planner, Run, Scope}
 
 use super::Order;
 use super::baseline::Bump;
+use super::exact::Exact;
 use super::exact::minimise::{Minimiser, Task, look};
-use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use super::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
 use super::sharing::SharedObjectsInOrder;
@@ -74,7 +74,7 @@ impl Planner for Portfolio {
             summary: "greedy orders, bounds, then exact and local search, with one incumbent and one bound"
                 .into(),
             guarantee: Guarantee::Exact,
-            honours: Exact::default().descriptor().honours,
+            honours: Exact.descriptor().honours,
             randomized: true,
             reference: "B. A. Huberman, R. M. Lukose and T. Hogg, An economics approach to hard computational problems, Science 275, 1997",
             complexity: "anytime",
@@ -87,7 +87,7 @@ impl Planner for Portfolio {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        look(run, Pruning::default())?;
+        look(run)?;
         let instance = run.instance();
         try_greedy(run)?;
         bounds::raise(run, Effort::Quick)?;
@@ -95,9 +95,9 @@ impl Planner for Portfolio {
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         let windows = instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
         if hands_over || windows.into_iter().any(|pause| pause.window.is_some()) {
-            return super::exact::planner::search(run, Pruning::default());
+            return super::exact::planner::search(run);
         }
-        let task = Task::new(run, Pruning::default()).filter(|task| task.movable() <= MOST_EXACT);
+        let task = Task::new(run).filter(|task| task.movable() <= MOST_EXACT);
         let stack = task.as_ref().map_or(0, Task::stack);
         team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
     }

@@ -141,7 +141,7 @@ mod tests {
         #[test]
         fn it_has_the_optimum(instance in instances(Shape::everything().with_max_buffers(7))) {
             let budget = Budget { work: Some(50_000_000), ..Budget::default() };
-            let planner = Scaled::new(crate::placement::exact::Exact::default());
+            let planner = Scaled::new(crate::placement::exact::Exact);
             let outcome = execute(&planner, &instance, budget, 0);
             if let Some([lowest, _]) = brute_force_within(&instance, 500_000) {
                 prop_assert_eq!(outcome.height(), lowest);

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::minimise::stack;
 use super::problem::Problem;
-use super::pruning::Pruning;
 use super::rank::{Preference, Ranking};
 use super::search::{Cut, Search};
 
@@ -176,10 +175,8 @@ fn prove(
     nodes: u64,
     tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
 ) -> Result<Option<Vec<Step>>, Cut> {
-    // A state from the memo has no steps to show, and no rule covers the order of twins.
-    let pruning = Pruning { memo: false, twins: false, ..Pruning::default() };
     let body = || {
-        let mut search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));
+        let mut search = Search::new(problem, Preference::plain(Ranking::ALL[0]));
         search.proof = Some(Vec::new());
         let found = search.run(capacity, nodes, tick)?;
         Ok(search.proof.filter(|_| !found))

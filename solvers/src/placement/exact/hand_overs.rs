@@ -29,7 +29,6 @@ use rand::seq::SliceRandom;
 
 use super::minimise::{Minimiser, Task};
 use super::precedence;
-use super::pruning::Pruning;
 use crate::placement::search::OrderSearch;
 use crate::team::{Over, all_of_team};
 
@@ -46,12 +45,12 @@ const TURNS_OF_A_SET: u32 = 16;
 const SKIPPED_ONE_IN: u32 = 8;
 
 /// Searches until the run is over. Returns if nothing can move, or if there is no plan.
-pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
         return precedence::minimise(run, &mut |_, _| Ok(()));
     }
-    let tasks = tasks(run, pruning)?;
+    let tasks = tasks(run)?;
     let stack = tasks.iter().map(Task::stack).max().unwrap_or(0);
     all_of_team(run, stack, |run, number, over| {
         minimise_all(run, &tasks, number, over)?;
@@ -59,7 +58,7 @@ pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> 
         if number == 0 && instance.len() <= MOST_BY_PRECEDENCE {
             prove_beside(run, local.as_mut(), over)?;
         }
-        let random = RandomSets { pairs: whole_pairs(run), pruning, stack };
+        let random = RandomSets { pairs: whole_pairs(run), stack };
         local.map_or(Ok(()), |local| search_random_sets(run, local, &random, number, over))
     })
 }
@@ -118,7 +117,6 @@ fn search_random_sets(
 struct RandomSets {
     /// The permissions between whole buffers.
     pairs: Vec<InPlace>,
-    pruning: Pruning,
     /// Stack that a search may need, in bytes.
     stack: usize,
 }
@@ -135,7 +133,7 @@ impl RandomSets {
         if pairs.is_empty() {
             return Ok(None);
         }
-        let task = Merge::new(instance, pairs).and_then(|merge| Task::merged(merge, self.pruning));
+        let task = Merge::new(instance, pairs).and_then(Task::merged);
         Ok(task.filter(|task| task.stack() <= self.stack))
     }
 }
@@ -146,14 +144,14 @@ fn whole_pairs(run: &Run<'_>) -> Vec<InPlace> {
     keep_whole(run.instance(), permissions)
 }
 
-fn tasks(run: &mut Run<'_>, pruning: Pruning) -> Result<Vec<Task>, Halt> {
+fn tasks(run: &mut Run<'_>) -> Result<Vec<Task>, Halt> {
     let instance = run.instance();
     let of_incumbent = run.best()?.map(|best| best.in_place().to_vec()).unwrap_or_default();
     let of_incumbent = keep_whole(instance, &of_incumbent);
     let mut sets = vec![matching(instance, whole_pairs(run)), matching(instance, of_incumbent), Vec::new()];
     sets.dedup();
     let merge = |pairs: Vec<InPlace>| Merge::new(instance, pairs);
-    Ok(sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect())
+    Ok(sets.into_iter().filter_map(merge).filter_map(Task::merged).collect())
 }
 
 /// The hand-overs of these that can be used together, the largest first.

@@ -3,7 +3,6 @@
 use planlab_dsa::Halt;
 
 pub(crate) use super::problem::Problem;
-use super::pruning::Pruning;
 use super::rank::{Preference, Random, Ranking};
 use super::search::{Cut, Search};
 use crate::placement::luby::luby;
@@ -49,8 +48,8 @@ impl Turn {
 }
 
 impl<'p> Restarts<'p> {
-    pub(crate) fn new(problem: &'p Problem, pruning: Pruning, seed: u64) -> Self {
-        let search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));
+    pub(crate) fn new(problem: &'p Problem, seed: u64) -> Self {
+        let search = Search::new(problem, Preference::plain(Ranking::ALL[0]));
         Self { problem, search, random: Random(seed) }
     }
 
@@ -127,6 +126,6 @@ impl Problem {
         nodes: u64,
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<Verdict, Halt> {
-        Restarts::new(self, Pruning::default(), 0).decide(capacity, nodes, tick)
+        Restarts::new(self, 0).decide(capacity, nodes, tick)
     }
 }

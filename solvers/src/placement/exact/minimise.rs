@@ -11,7 +11,6 @@ use rand::RngExt;
 
 use super::hand_overs::Merge;
 use super::kernel::{Problem, Restarts, Turn, Verdict};
-use super::pruning::Pruning;
 use crate::placement::search::first_fit;
 use crate::team::{Over, team};
 
@@ -32,7 +31,6 @@ pub(crate) type NodeHook<'b> = dyn FnMut(&mut Run<'_>, u64) -> Result<(), Halt> 
 /// A problem, and the buffers set aside from it.
 pub(crate) struct Task {
     problem: Problem,
-    pruning: Pruning,
     /// The buffers that first fit puts back, in this order.
     aside: Vec<u32>,
     /// The merged instance, if the problem comes from one choice of hand-overs.
@@ -41,22 +39,21 @@ pub(crate) struct Task {
 
 impl Task {
     /// `None` if the search does not support the instance (see [`Problem::new`]).
-    pub(crate) fn new(run: &Run<'_>, pruning: Pruning) -> Option<Self> {
-        Self::peeled_from(run, pruning, LEAST_PEELED)
+    pub(crate) fn new(run: &Run<'_>) -> Option<Self> {
+        Self::peeled_from(run, LEAST_PEELED)
     }
 
     /// The same, but sets buffers aside only in a problem of at least `least` items.
-    pub(super) fn peeled_from(run: &Run<'_>, pruning: Pruning, least: usize) -> Option<Self> {
+    pub(super) fn peeled_from(run: &Run<'_>, least: usize) -> Option<Self> {
         let bound = run.bound().of(Scope::NoHandOver).value.get();
-        let (problem, aside) = prepare(run.instance(), bound, pruning, least)?;
-        Some(Self { problem, pruning, aside, merge: None })
+        let (problem, aside) = prepare(run.instance(), bound, least)?;
+        Some(Self { problem, aside, merge: None })
     }
 
     /// The task of an instance whose hand-overs are decided. `None` as in [`Task::new`].
-    pub(super) fn merged(merge: Merge, pruning: Pruning) -> Option<Self> {
-        let (problem, aside) =
-            prepare(&merge.instance, merge.instance.load().bytes.get(), pruning, LEAST_PEELED)?;
-        Some(Self { problem, pruning, aside, merge: Some(merge) })
+    pub(super) fn merged(merge: Merge) -> Option<Self> {
+        let (problem, aside) = prepare(&merge.instance, merge.instance.load().bytes.get(), LEAST_PEELED)?;
+        Some(Self { problem, aside, merge: Some(merge) })
     }
 
     /// The best known lower bound on the height of its plans, in bytes.
@@ -78,11 +75,11 @@ impl Task {
     }
 }
 
-fn prepare(instance: &Instance, bound: u64, pruning: Pruning, least: usize) -> Option<(Problem, Vec<u32>)> {
+fn prepare(instance: &Instance, bound: u64, least: usize) -> Option<(Problem, Vec<u32>)> {
     let problem = Problem::new(instance, &[])?;
     let bound = bound.max(problem.floor().get());
     let pays = problem.items.len() >= least;
-    Some(if pruning.peel && pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
+    Some(if pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
 }
 
 /// Looks once, with each ranking, at the requested capacity, if there is one. If it is generous, the search goes
@@ -91,12 +88,12 @@ fn prepare(instance: &Instance, bound: u64, pruning: Pruning, least: usize) -> O
 /// # Errors
 ///
 /// The `Halt` of the run; in the best case because the target is reached.
-pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+pub(crate) fn look(run: &mut Run<'_>) -> Result<(), Halt> {
     let Some(target) = run.target() else { return Ok(()) };
     if run.instance().len() > MOST_LOOKED_AT || run.scope() == Scope::Any {
         return Ok(());
     }
-    let Some(task) = Task::new(run, pruning) else { return Ok(()) };
+    let Some(task) = Task::new(run) else { return Ok(()) };
     team(run, task.stack(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, &task, number)?;
         let nodes = LOOK_NODES * task.problem.items.len() as u64 + 64;
@@ -154,7 +151,7 @@ impl<'p> Minimiser<'p> {
     pub(crate) fn new(run: &mut Run<'_>, task: &'p Task, number: usize) -> Result<Self, Halt> {
         // Fixed and never active buffers end at the floor in every plan.
         run.raise_bound(task.problem.floor(), Scope::Any, Evidence::Load)?;
-        let restarts = Restarts::new(&task.problem, task.pruning, run.rng().random());
+        let restarts = Restarts::new(&task.problem, run.rng().random());
         let number = number as u64;
         Ok(Self {
             task,

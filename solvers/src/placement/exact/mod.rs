@@ -52,7 +52,6 @@ mod peel;
 pub(crate) mod planner;
 mod precedence;
 mod problem;
-mod pruning;
 mod rank;
 mod search;
 #[cfg(test)]
@@ -61,4 +60,3 @@ mod tests;
 pub use certificate::{BadStep, Certificate, Refutation, Step, certify};
 pub use checker::{CertificateError, StepFault};
 pub use planner::Exact;
-pub use pruning::Pruning;

@@ -4,11 +4,10 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
 use super::hand_overs;
 use super::minimise::{Task, look, minimise};
-use super::pruning::Pruning;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
-use crate::placement::greedy::FirstFit;
+use crate::placement::greedy::{FirstFit, HONOURS};
 use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
 
@@ -24,26 +23,16 @@ use crate::placement::start_from_hints::offer_hints;
 /// ];
 /// let buffer = |(size, start, end)| Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?));
 /// let instance = Instance::from_buffers(rows.into_iter().filter_map(buffer).collect())?;
-/// let outcome = execute(&Exact::default(), &instance, Budget::default(), 0);
+/// let outcome = execute(&Exact, &instance, Budget::default(), 0);
 /// assert_eq!(outcome.height(), Some(Bytes::new(21)));
 /// assert!(outcome.is_optimal());
 /// # Ok::<(), planlab_dsa::InstanceError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Exact {
-    pruning: Pruning,
-}
+pub struct Exact;
 
 /// The orders whose first fit gives the start, after the quicker best fit.
 const START: [Order; 4] = [Order::Size, Order::Width, Order::Area, Order::Load];
-
-impl Exact {
-    /// Uses the given pruning rules. Default: all.
-    #[must_use]
-    pub const fn new(pruning: Pruning) -> Self {
-        Self { pruning }
-    }
-}
 
 impl Planner for Exact {
     fn descriptor(&self) -> Descriptor {
@@ -51,17 +40,7 @@ impl Planner for Exact {
             key: "exact".into(),
             summary: "branch and bound by lowest offsets, with proofs; precedences where hand-overs or windows ask for it".into(),
             guarantee: Guarantee::Exact,
-            honours: Honours {
-                in_place: true,
-                pins: true,
-                pauses: true,
-                alignment: true,
-                arenas: true,
-                apart: true,
-                hint: true,
-                work_limit: true,
-                threads: true,
-            },
+            honours: Honours { hint: true, threads: true, ..HONOURS },
             randomized: true,
             reference: "M. D. Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023",
             complexity: "exponential; n log n + n times sections a node",
@@ -74,23 +53,23 @@ impl Planner for Exact {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        look(run, self.pruning)?;
+        look(run)?;
         if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
             BestFit.plan(run)?;
         }
         for order in START {
             FirstFit::new(order).plan(run)?;
         }
-        search(run, self.pruning)
+        search(run)
     }
 }
 
 /// Searches from the run's incumbent.
-pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+pub(crate) fn search(run: &mut Run<'_>) -> Result<(), Halt> {
     bounds::raise(run, Effort::Quick)?;
     let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
-    match Task::new(run, pruning) {
+    match Task::new(run) {
         Some(task) if !hands_over => minimise(run, &task),
-        _ => hand_overs::minimise(run, pruning),
+        _ => hand_overs::minimise(run),
     }
 }

@@ -12,28 +12,22 @@ use crate::placement::{Order, Portfolio};
 
 use super::kernel::Problem;
 use super::minimise::{Task, minimise};
-use super::{Exact, Pruning, precedence};
+use super::{Exact, precedence};
 
 /// The search alone.
-struct Bare(Pruning);
+struct Bare;
 
 /// The search by precedences alone.
 struct BarePrecedence;
 
-fn all(planner: &Exact) -> Descriptor {
-    Descriptor {
-        honours: Honours { in_place: false, ..planner.descriptor().honours },
-        ..planner.descriptor()
-    }
-}
-
 impl Planner for Bare {
     fn descriptor(&self) -> Descriptor {
-        all(&Exact::default())
+        let descriptor = Exact.descriptor();
+        Descriptor { honours: Honours { in_place: false, ..descriptor.honours }, ..descriptor }
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        match Task::peeled_from(run, self.0, 0) {
+        match Task::peeled_from(run, 0) {
             Some(task) => minimise(run, &task),
             None => Ok(()),
         }
@@ -42,7 +36,7 @@ impl Planner for Bare {
 
 impl Planner for BarePrecedence {
     fn descriptor(&self) -> Descriptor {
-        Exact::default().descriptor()
+        Exact.descriptor()
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
@@ -67,29 +61,27 @@ proptest! {
     #![proptest_config(deep(1_000))]
 
     #[test]
-    fn plain_instances(instance in instances(Shape::plain()), bits in 0_u32..1 << Pruning::COUNT) {
+    fn plain_instances(instance in instances(Shape::plain())) {
         if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Bare(Pruning::from_bits(bits)), &instance), known);
+            prop_assert_eq!(optimum(&Bare, &instance), known);
         }
     }
 
     #[test]
     fn alignment_and_pins(
         instance in instances(Shape::plain().with_alignment(true).with_pins(true)),
-        bits in 0_u32..1 << Pruning::COUNT,
     ) {
         if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Bare(Pruning::from_bits(bits)), &instance), known);
+            prop_assert_eq!(optimum(&Bare, &instance), known);
         }
     }
 
     #[test]
     fn pauses_and_pairs(
         instance in instances(Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
-        bits in 0_u32..1 << Pruning::COUNT,
     ) {
         if let (Some([_, known]), true) = (lowest(&instance), Problem::new(&instance, &[]).is_some()) {
-            prop_assert_eq!(optimum(&Bare(Pruning::from_bits(bits)), &instance), known);
+            prop_assert_eq!(optimum(&Bare, &instance), known);
         }
     }
 
@@ -105,10 +97,9 @@ proptest! {
     #[test]
     fn everything_with_a_start(
         instance in instances(Shape::everything()),
-        bits in 0_u32..1 << Pruning::COUNT,
     ) {
         if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Exact::new(Pruning::from_bits(bits)), &instance), known);
+            prop_assert_eq!(optimum(&Exact, &instance), known);
         }
     }
 }
@@ -121,7 +112,7 @@ proptest! {
         instance in instances(Shape::plain().with_max_buffers(13).with_max_size(9)),
     ) {
         if let Some(known) = exhaustive(&instance, 2_000_000) {
-            prop_assert_eq!(optimum(&Bare(Pruning::default()), &instance), Some(known.get()));
+            prop_assert_eq!(optimum(&Bare, &instance), Some(known.get()));
         }
     }
 }
@@ -135,7 +126,7 @@ fn capacities_around_the_optimum() {
         else {
             continue;
         };
-        for planner in [&Exact::default() as &dyn Planner, &Portfolio] {
+        for planner in [&Exact as &dyn Planner, &Portfolio] {
             if planner.descriptor().honours.refuses(instance).is_some() || known == Bytes::ZERO {
                 continue;
             }
@@ -180,8 +171,7 @@ fn many_buffers_with_a_window_keep_the_limits() {
     buffers[0] = buffers[0].clone().with_pauses(vec![Pause { steps, window }]);
     buffers[0].size = Bytes::new(50);
     let instance = Instance::from_buffers(buffers).expect("valid");
-    let outcome =
-        execute(&Exact::default(), &instance, Budget { work: Some(3_000_000), ..Budget::default() }, 7);
+    let outcome = execute(&Exact, &instance, Budget { work: Some(3_000_000), ..Budget::default() }, 7);
     assert!(outcome.height().is_some() && outcome.end.is_ok(), "{:?}", outcome.end);
 }
 
@@ -198,7 +188,7 @@ fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
         .in_place((0..39).map(permission))
         .build()
         .expect("valid");
-    for planner in [&Exact::default() as &dyn Planner, &Portfolio] {
+    for planner in [&Exact as &dyn Planner, &Portfolio] {
         let outcome = execute(planner, &instance, Budget { work: Some(1_000_000), ..Budget::default() }, 7);
         assert_eq!(outcome.height(), Some(Bytes::new(64)), "{}", planner.descriptor().key);
         assert!(outcome.is_optimal());
@@ -230,7 +220,7 @@ fn hand_overs_of_larger_instances_are_searched_to_the_limit() {
             }
         }
         let instance = builder.buffers(buffers).build().expect("valid");
-        for (planner, work) in [(&Exact::default() as &dyn Planner, 100_000), (&Portfolio, 500_000)] {
+        for (planner, work) in [(&Exact as &dyn Planner, 100_000), (&Portfolio, 500_000)] {
             let budget = Budget { work: Some(work), ..Budget::default() };
             let outcome = execute(planner, &instance, budget, 7);
             let is_over = matches!(outcome.end, Ok(Stop::Proved | Stop::WorkLimit));
@@ -245,8 +235,8 @@ fn known_optima_are_proved() {
     for case in corpus() {
         let instance = &case.instance;
         let (Some(known), true) = (case.optimum, instance.len() <= 100) else { continue };
-        if Exact::default().descriptor().honours.refuses(instance).is_none() {
-            assert_eq!(optimum(&Exact::default(), instance), Some(known.get()), "{}", case.name);
+        if Exact.descriptor().honours.refuses(instance).is_none() {
+            assert_eq!(optimum(&Exact, instance), Some(known.get()), "{}", case.name);
         }
     }
 }

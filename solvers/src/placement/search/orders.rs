@@ -194,7 +194,7 @@ mod tests {
 
     impl Planner for InOrders {
         fn descriptor(&self) -> Descriptor {
-            Exact::default().descriptor()
+            Exact.descriptor()
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -14,7 +14,6 @@
 use planlab_dsa::{Alignment, Buffer, Bytes, Halt, Instance, LiveRange, Offset};
 
 use super::neighbours::Tick;
-use crate::placement::exact::Pruning;
 use crate::placement::exact::kernel::{Problem, Restarts, Verdict};
 
 /// A buffer to be placed.
@@ -65,7 +64,7 @@ pub(crate) fn search(
         return Ok(Answer::Unknown);
     }
     let Some(problem) = problem(pieces, blocks) else { return Ok(Answer::Unknown) };
-    let mut restarts = Restarts::new(&problem, Pruning::default(), seed);
+    let mut restarts = Restarts::new(&problem, seed);
     Ok(match restarts.decide(ceiling, nodes, tick)? {
         Verdict::Feasible(offsets) => Answer::Placed(offsets[..pieces.len()].to_vec()),
         Verdict::Infeasible => Answer::Full,

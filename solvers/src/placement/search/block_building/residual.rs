@@ -8,7 +8,6 @@ use planlab_dsa::Halt;
 
 use super::super::neighbours::Tick;
 use super::super::window::{Piece, problem};
-use crate::placement::exact::Pruning;
 use crate::placement::exact::kernel::{Restarts, Turn, Verdict};
 
 /// Restarts at the least height before any above it.
@@ -29,7 +28,7 @@ pub(super) fn lowest(
     tick: &mut Tick<'_>,
 ) -> Result<Option<Vec<u64>>, Halt> {
     let Some(problem) = problem(pieces, &[]) else { return Ok(None) };
-    let mut restarts = Restarts::new(&problem, Pruning::default(), seed);
+    let mut restarts = Restarts::new(&problem, seed);
     let (mut least, mut beat, mut best) = (least, beat, None);
     let (mut done, mut low, mut high) = (0, 0, 0);
     while done < work && least < beat {
