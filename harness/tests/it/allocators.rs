@@ -130,16 +130,17 @@ fn sentences_of_other_lengths_are_planned_anew_and_served_soundly() {
             let mut simulator = Simulator::new(requests, &mut memory).with_audit();
             simulator.run().and_then(|()| simulator.finish()).unwrap_or_else(|error| panic!("{error}"));
         }
-        let replay = memory.replay();
+        let planning = memory.planning().expect("it plans");
         assert_eq!(
-            replay.planned + replay.pooled,
+            planning.planned + planning.missed.total(),
             (round + 1) * iterations.iter().map(Requests::count).sum::<u64>()
         );
     }
-    let replay = memory.replay();
+    let planning = memory.planning().expect("it plans");
     // A sentence longer than all before it causes a new plan; a shorter one does not.
-    assert!((2..=4).contains(&replay.plans) && replay.planned > 7 * replay.pooled, "{replay:?}");
-    assert!(replay.planning > std::time::Duration::ZERO, "{replay:?}");
+    assert!((2..=4).contains(&planning.plans), "{planning:?}");
+    assert!(planning.planned > 7 * planning.missed.total(), "{planning:?}");
+    assert!(planning.time > std::time::Duration::ZERO, "{planning:?}");
 }
 
 #[test]

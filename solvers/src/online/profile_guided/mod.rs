@@ -3,8 +3,7 @@
 //! A pool serves the first propagation, and the allocator records the size of each request and when it was freed. A
 //! planner then gives an offset to every buffer that the propagation both requested and freed, and one segment holds
 //! them all. From then on request k lies at the base of the segment + offset k, without any search. The pool serves
-//! buffers that outlive their propagation, requests between [`interrupt`](ProfileGuided::interrupt) and
-//! [`resume`](ProfileGuided::resume), and requests that differ from the plan.
+//! buffers that outlive their propagation, and requests that differ from the plan.
 //!
 //! ```text
 //!   propagation 1         propagation 2, 3, ...             one that differs
@@ -23,8 +22,7 @@
 //! Requests are numbered. If the caller names its operations ([`enter`](ProfileGuided::enter)), each operation numbers
 //! its own requests: an operation that is left out, or makes one request more, does not shift the numbers of the
 //! others. If propagations come in several kinds (for example sentence lengths), each kind can have its own plan
-//! ([`choose`](ProfileGuided::choose), or [`begin_propagation`](OnlineAllocator::begin_propagation) of one
-//! [`with_kinds`](ProfileGuided::with_kinds)). The plans share a segment as large as the largest of them.
+//! ([`with_kinds`](ProfileGuided::with_kinds)). The plans share a segment as large as the largest of them.
 //!
 //! # References
 //!
@@ -43,7 +41,7 @@
 //!
 //! - Blocks that live longer than planned are tracked, so that live memory is never handed out twice.
 //! - The plan is renewed between propagations, not inside one.
-//! - Names of operations and plans by kind are additions.
+//! - Names of operations and plans by kind are additions; there is no interruption, whose requests no plan serves.
 
 mod recorder;
 mod script;
@@ -52,12 +50,10 @@ mod table;
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use planlab_dsa::performance::Missed;
 use planlab_dsa::{
-    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planning, Stream, Usage,
-    execute,
+    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planning, Stream, Usage, execute,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -82,14 +78,14 @@ use table::Table;
 ///     memory.free(second)?;
 ///     memory.end_propagation();
 /// }
-/// let replay = memory.replay();
-/// assert_eq!((replay.plans, replay.planned, replay.pooled), (1, 4, 2));
+/// let planning = memory.planning().ok_or("it plans")?;
+/// assert_eq!((planning.plans, planning.planned, planning.missed.total()), (1, 4, 2));
 /// assert_eq!(memory.usage().reserved, Bytes::new(4608));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ProfileGuided {
     /// Serves the requests that no plan serves.
-    pool: Box<dyn OnlineAllocator>,
+    pool: Cupy4Pool,
     device: Device,
     /// The segments of plans, by base. All but the current one wait until their last block is freed.
     arenas: BTreeMap<u64, Arena>,
@@ -109,25 +105,9 @@ pub struct ProfileGuided {
     propagation: Propagation,
     /// Blocks in use that lie in segments of plans, by address.
     live: FxHashMap<u64, Placed>,
-    is_interrupted: bool,
     used: u64,
     peak: u64,
-    replay: Replay,
-}
-
-/// Counts of planned and other requests, and the cost of planning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
-    /// The number of plans made.
-    pub plans: u64,
-    /// The time spent on planning.
-    pub planning: Duration,
-    /// Requests that a plan served.
-    pub planned: u64,
-    /// Requests that the pool served.
-    pub pooled: u64,
-    /// The requests of `pooled` made outside an interruption, by reason.
-    pub missed: Missed,
+    planning: Planning,
 }
 
 /// A segment that holds the buffers of plans.
@@ -194,18 +174,9 @@ impl ProfileGuided {
     /// An allocator that plans by `best-fit` and leaves the rest to `cupy4-pool`.
     #[must_use]
     pub fn new(backing: Box<dyn Backing>) -> Self {
-        Self::with_pool(backing, |backing| Box::new(Cupy4Pool::new(backing)))
-    }
-
-    /// Uses another pool for the requests that no plan serves. Default: [`Cupy4Pool`].
-    #[must_use]
-    pub fn with_pool(
-        backing: Box<dyn Backing>,
-        pool: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
-    ) -> Self {
         let shared = Arc::new(Mutex::new(backing));
         Self {
-            pool: pool(Box::new(Arc::clone(&shared))),
+            pool: Cupy4Pool::new(Box::new(Arc::clone(&shared))),
             device: Device::new(Box::new(shared)),
             arenas: BTreeMap::new(),
             current: None,
@@ -217,10 +188,9 @@ impl ProfileGuided {
             parked: BTreeMap::new(),
             propagation: Propagation::default(),
             live: FxHashMap::default(),
-            is_interrupted: false,
             used: 0,
             peak: 0,
-            replay: Replay::default(),
+            planning: Planning::default(),
         }
     }
 
@@ -232,39 +202,14 @@ impl ProfileGuided {
         self
     }
 
-    /// Leaves the following requests to the pool and does not record them, until [`resume`](Self::resume).
-    pub fn interrupt(&mut self) {
-        self.is_interrupted = true;
-        self.script.interrupt();
-    }
-
-    /// Ends an interruption.
-    pub fn resume(&mut self) {
-        self.is_interrupted = false;
-        self.script.resume();
-    }
-
     /// Names the operation of the following requests: they are numbered within it. Default: operation 0.
     pub fn enter(&mut self, operation: u64) {
         self.propagation.recorder.enter(operation);
     }
 
-    /// Ends the propagation, and names the kind of the next one: each kind has its own plan. Default: kind 0.
-    pub fn choose(&mut self, kind: u64) {
-        self.end_propagation();
-        self.kind = kind;
-        self.rewind();
-    }
-
-    /// Counts of planned and other requests, and the cost of planning.
-    #[must_use]
-    pub fn replay(&self) -> Replay {
-        Replay { planned: self.planned(), ..self.replay }
-    }
-
     /// The number of requests that a plan served.
     fn planned(&self) -> u64 {
-        self.replay.planned + self.script.served().requests
+        self.planning.planned + self.script.served().requests
     }
 
     /// The place of the next request in the plan, if it has one and the place is free.
@@ -307,7 +252,7 @@ impl ProfileGuided {
             arena.live += 1;
         }
         self.used += placed.end - start;
-        self.replay.planned += 1;
+        self.planning.planned += 1;
         self.live.insert(start, placed);
     }
 
@@ -356,7 +301,7 @@ impl ProfileGuided {
             let other = mem::replace(&mut self.script, script);
             self.parked.insert(other.kind(), other);
         }
-        self.script.begin(self.is_interrupted);
+        self.script.begin();
     }
 
     /// Serves a request that is not the next call of the script.
@@ -365,16 +310,12 @@ impl ProfileGuided {
         if size == Bytes::ZERO {
             return Ok(Address::NULL);
         }
-        if self.is_interrupted {
-            let served = self.pool.alloc(size, stream);
-            return self.pooled(served, size, stream);
-        }
         let rounded = size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.out_of_memory(size))?;
         let is_outliving = self.script.is_outliving(self.propagation.recorder.operation());
         let outliving = is_outliving.then(|| self.pool.alloc(size, stream));
         if let Some(Ok(address)) = outliving {
-            self.took_from_pool();
-            self.replay.missed.outliving += 1;
+            self.peak = self.peak.max(self.reserved());
+            self.planning.missed.outliving += 1;
             self.script.outlives(address, size.get());
             return Ok(address);
         }
@@ -385,7 +326,7 @@ impl ProfileGuided {
             place => {
                 let served = outliving.unwrap_or_else(|| self.pool.alloc(size, stream));
                 let served = self.pooled(served, size, stream);
-                if let (Ok(_), Some(count)) = (served, place.count(&mut self.replay.missed)) {
+                if let (Ok(_), Some(count)) = (served, place.count(&mut self.planning.missed)) {
                     *count += 1;
                 }
                 if let (Place::Outliving, Ok(address)) = (place, served) {
@@ -405,9 +346,6 @@ impl ProfileGuided {
     /// Frees a block if that is not the next call of the script.
     #[cold]
     fn free_astray(&mut self, address: Address) -> Result<(), NotLive> {
-        if self.script.free_held(address) {
-            return Ok(());
-        }
         if self.script.position().is_none() || !self.script.is_foreign(address) {
             self.leave_script();
         }
@@ -443,16 +381,8 @@ impl ProfileGuided {
             self.release_idle();
             self.pool.alloc(size, stream)
         });
-        match served {
-            Ok(_) => self.took_from_pool(),
-            Err(_) => self.peak = self.peak.max(self.reserved()),
-        }
-        served.map_err(|_| self.out_of_memory(size))
-    }
-
-    fn took_from_pool(&mut self) {
-        self.replay.pooled += 1;
         self.peak = self.peak.max(self.reserved());
+        served.map_err(|_| self.out_of_memory(size))
     }
 
     fn out_of_memory(&self, size: Bytes) -> AllocError {
@@ -492,10 +422,10 @@ impl ProfileGuided {
         let profile = self.propagation.recorder.profile(old.map(Table::profile));
         let Some(instance) = profile.instance() else { return };
         let outcome = execute(&BestFit, &instance, Budget::default(), 0);
-        self.replay.planning += outcome.elapsed;
+        self.planning.time += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
-        let Some(table) = Table::new(profile, &plan, self.replay.plans + 1) else { return };
-        self.replay.plans += 1;
+        let Some(table) = Table::new(profile, &plan, self.planning.plans + 1) else { return };
+        self.planning.plans += 1;
         let current = self.current.and_then(|base| self.arenas.get(&base));
         // A block that is still live would obstruct the new plan as it did the old one: its segment goes back with it.
         let is_enough = current.is_some_and(|arena| table.height() <= arena.size && arena.live == 0);
@@ -557,9 +487,9 @@ impl OnlineAllocator for ProfileGuided {
     fn end_propagation(&mut self) {
         self.pool.end_propagation();
         if self.script.is_over() {
-            self.replay.planned = self.planned();
+            self.planning.planned = self.planned();
             self.propagation.recorder.enter(0);
-            self.script.begin(self.is_interrupted);
+            self.script.begin();
             return;
         }
         self.leave_script();
@@ -584,8 +514,7 @@ impl OnlineAllocator for ProfileGuided {
     }
 
     fn planning(&self) -> Option<Planning> {
-        let Replay { plans, planning, missed, .. } = self.replay;
-        Some(Planning { plans, time: planning, planned: self.planned(), missed })
+        Some(Planning { planned: self.planned(), ..self.planning })
     }
 }
 

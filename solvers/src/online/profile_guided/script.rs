@@ -44,8 +44,7 @@ const ASTRAY: usize = usize::MAX;
 
 /// The calls of a table whose plan lies in a segment, and the number of calls made so far.
 ///
-/// During an interruption, and after the caller leaves the script, there is no next call; the position alone is
-/// enough to know.
+/// After the caller leaves the script, there is no next call; the position alone is enough to know.
 pub(super) struct Script {
     calls: Box<[Call]>,
     /// The totals before each call, and after the last.
@@ -57,8 +56,6 @@ pub(super) struct Script {
     /// The kind of propagation, and the number of the plan.
     of: (u64, u64),
     next: usize,
-    /// The call that comes next after the interruption.
-    held: Option<usize>,
     /// Requests that outlive the propagation: the call and the block.
     outliving: Vec<(usize, Address)>,
 }
@@ -72,7 +69,6 @@ impl Default for Script {
             segment: (0, 0),
             of: (0, 0),
             next: ASTRAY,
-            held: None,
             outliving: Vec::new(),
         }
     }
@@ -95,22 +91,10 @@ impl Script {
         self.of.0
     }
 
-    /// Makes the first call the next one, at once or after the interruption.
-    pub(super) fn begin(&mut self, is_interrupted: bool) {
+    /// Makes the first call the next one.
+    pub(super) fn begin(&mut self) {
         self.outliving.clear();
-        (self.next, self.held) = if is_interrupted { (ASTRAY, Some(0)) } else { (0, None) };
-    }
-
-    /// Leaves no next call until [`resume`](Self::resume).
-    pub(super) fn interrupt(&mut self) {
-        if self.next != ASTRAY {
-            self.held = Some(self.next);
-            self.next = ASTRAY;
-        }
-    }
-
-    pub(super) fn resume(&mut self) {
-        self.next = self.held.take().unwrap_or(self.next);
+        self.next = 0;
     }
 
     /// The address for a request if it is the planned call and the plan serves it. The call then counts as made.
@@ -136,15 +120,6 @@ impl Script {
         is_planned
     }
 
-    /// The same as [`free`](Self::free), during an interruption.
-    pub(super) fn free_held(&mut self, address: Address) -> bool {
-        let Some(at) = self.held else { return false };
-        let is_planned =
-            self.calls.get(at).is_some_and(|call| call.limit == 0 && call.address == address.get());
-        self.held = Some(at + usize::from(is_planned));
-        is_planned
-    }
-
     /// Whether the next call is a request of an operation that outlives the propagation.
     pub(super) fn is_outliving(&self, operation: u64) -> bool {
         let call = self.calls.get(self.next).filter(|call| call.operation == operation);
@@ -166,7 +141,7 @@ impl Script {
 
     /// The number of calls made, as long as all followed the plan.
     pub(super) fn position(&self) -> Option<usize> {
-        if self.next == ASTRAY { self.held } else { Some(self.next) }
+        (self.next != ASTRAY).then_some(self.next)
     }
 
     /// Whether exactly the calls of the propagation were made.
@@ -182,7 +157,7 @@ impl Script {
     /// The calls that were made, each with its address; leaves the script.
     pub(super) fn leave(&mut self) -> Vec<(Call, Address)> {
         let Some(position) = self.position() else { return Vec::new() };
-        (self.next, self.held) = (ASTRAY, None);
+        self.next = ASTRAY;
         let outliving: FxHashMap<usize, Address> = self.outliving.drain(..).collect();
         let address = |at: usize| outliving.get(&at).copied().unwrap_or(Address::new(self.calls[at].address));
         (0..position).map(|at| (self.calls[at], address(at))).collect()

@@ -1,10 +1,16 @@
 //! Tests of how plans are made, kept and left.
 
+use std::time::Duration;
+
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{Audit, Call as Event, Requests, Simulated};
 use proptest::prelude::*;
 
 use super::*;
+
+fn planning(memory: &ProfileGuided) -> Planning {
+    memory.planning().expect("it plans")
+}
 
 /// A memory and the addresses of one propagation.
 struct Net {
@@ -39,8 +45,8 @@ impl Net {
     }
 
     fn counts(&self) -> (u64, u64, u64) {
-        let replay = self.memory.replay();
-        (replay.plans, replay.planned, replay.pooled)
+        let planning = planning(&self.memory);
+        (planning.plans, planning.planned, planning.missed.total())
     }
 }
 
@@ -119,20 +125,6 @@ fn a_block_of_an_earlier_propagation_is_not_overwritten() {
 }
 
 #[test]
-fn interruptions_are_not_part_of_the_plan() {
-    let mut net = Net::new();
-    for round in 0..3 {
-        let block = net.alloc(4);
-        net.memory.interrupt();
-        let other = net.alloc(100 + round);
-        net.memory.resume();
-        net.free([block, other]);
-        net.memory.end_propagation();
-    }
-    assert_eq!(net.counts(), (1, 2, 4));
-}
-
-#[test]
 fn an_operation_that_is_left_out_does_not_shift_the_others() {
     let mut net = Net::new();
     let mut run = |operations: &[u64]| {
@@ -151,18 +143,6 @@ fn an_operation_that_is_left_out_does_not_shift_the_others() {
 }
 
 #[test]
-fn every_kind_of_propagation_has_its_plan() {
-    let mut net = Net::new();
-    for round in 0..3 {
-        net.memory.choose(1);
-        net.propagate(&[4, 2, 4]);
-        net.memory.choose(2);
-        net.propagate(&[9, 1]);
-        assert_eq!(net.counts(), (2, 5 * round, 5));
-    }
-}
-
-#[test]
 fn a_caller_names_kinds_and_they_share_a_segment() {
     let rounds = |memory: ProfileGuided| {
         let mut net = Net { memory };
@@ -177,10 +157,7 @@ fn a_caller_names_kinds_and_they_share_a_segment() {
     let build = || ProfileGuided::new(Box::new(Simulated::new()));
     let kinds = rounds(build().with_kinds());
     assert_eq!(kinds.counts(), (2, 10, 5));
-    assert_eq!(
-        kinds.memory.planning().map(|planning| (planning.planned, planning.missed.unknown)),
-        Some((10, 5))
-    );
+    assert_eq!(planning(&kinds.memory).missed.unknown, 5);
     assert_eq!(kinds.memory.usage().reserved, Bytes::new(10 * UNIT));
     // An allocator without kinds ignores them.
     assert!(rounds(build()).counts().1 < 10);
@@ -192,15 +169,7 @@ fn misses_are_told_by_their_reason() {
     net.propagate(&[4, 2, 4]);
     net.propagate(&[4, 3, 4, 1]);
     let missed = Missed { unknown: 4, larger: 1, ..Missed::default() };
-    assert_eq!(net.memory.replay().missed, missed);
-    let first = net.alloc(4);
-    net.free([first]);
-    let [second, third] = [3, 4].map(|units| net.alloc(units));
-    let fourth = net.alloc(1);
-    net.free([second, third, fourth]);
-    net.memory.end_propagation();
-    let replay = net.memory.replay();
-    assert_eq!(replay.missed.total(), replay.pooled);
+    assert_eq!(planning(&net.memory).missed, missed);
 }
 
 #[test]
@@ -227,14 +196,10 @@ fn what_goes_as_planned_is_served_without_books() {
         kept.push(net.alloc(3));
         net.propagate(&[4, 2, 4]);
     }
-    // The segment exists now. A request that outlives the propagation and an interruption do not give it back.
+    // The segment exists now. A request that outlives the propagation does not give it back.
     let weight = net.alloc(3);
-    net.memory.interrupt();
-    let other = net.alloc(9);
     net.free(kept);
-    net.memory.resume();
     let first = net.alloc(4);
-    net.free([other]);
     assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(2), 0));
     assert_eq!(net.memory.usage().used, Bytes::new((3 + 4) * UNIT));
     // The second is freed before the first, contrary to the plan.
@@ -300,28 +265,15 @@ fn a_request_that_is_refused_may_come_again() {
 }
 
 #[test]
-fn a_planned_free_may_come_during_an_interruption() {
-    let mut net = Net::new();
-    net.propagate(&[4, 2]);
-    net.propagate(&[4, 2]);
-    let [first, second] = [4, 2].map(|size| net.alloc(size));
-    net.memory.interrupt();
-    net.free([first]);
-    net.memory.resume();
-    net.free([second]);
-    assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(4), 0));
-}
-
-#[test]
 fn each_kind_keeps_its_script() {
-    let mut net = Net::new();
+    let mut net = Net { memory: ProfileGuided::new(Box::new(Simulated::new())).with_kinds() };
     for _ in 0..4 {
         for (kind, sizes) in [(1, [4, 2]), (2, [3, 3])] {
-            net.memory.choose(kind);
+            net.memory.begin_propagation(kind);
             net.propagate(&sizes);
         }
     }
-    net.memory.choose(1);
+    net.memory.begin_propagation(1);
     assert_eq!((net.memory.script.kind(), net.memory.script.position()), (1, Some(0)));
     assert!(net.memory.parked.contains_key(&2));
     assert_eq!(net.memory.live.len(), 0);
@@ -344,22 +296,23 @@ fn call(
     sizes: &[Bytes],
     blocks: &mut [Address],
     (kind, by): Bend,
-) -> (Result<Address, bool>, Usage, Replay) {
+) -> (Result<Address, bool>, Usage, Planning) {
     let any = usize::try_from(by % blocks.len() as u64).expect("an index");
     match kind {
-        0 => memory.interrupt(),
-        1 => memory.resume(),
-        2 => memory.enter(by % 3),
-        3 => memory.end_propagation(),
-        4 => memory.choose(by % 2),
-        5 => memory.release_cached(),
+        0 => memory.enter(by % 3),
+        1 => memory.end_propagation(),
+        2 => {
+            memory.end_propagation();
+            memory.begin_propagation(by % 2);
+        }
+        3 => memory.release_cached(),
         _ => {}
     }
     let answer = match (event, kind) {
-        (_, 6) => Ok(Address::NULL),
-        (_, 7) => free(memory, audit, blocks[any]),
+        (_, 4) => Ok(Address::NULL),
+        (_, 5) => free(memory, audit, blocks[any]),
         (Event::Alloc(id), _) => {
-            let size = sizes[id.index()].get() * UNIT + if kind == 8 { by % 2000 } else { 0 };
+            let size = sizes[id.index()].get() * UNIT + if kind == 6 { by % 2000 } else { 0 };
             let answer = memory.alloc(Bytes::new(size), Stream::default());
             blocks[id.index()] = answer.unwrap_or_default();
             if let Ok(block) = answer
@@ -372,8 +325,8 @@ fn call(
         (Event::Free(id), _) => free(memory, audit, blocks[id.index()]),
     };
     // The time of planning differs.
-    let replay = Replay { planning: Duration::ZERO, ..memory.replay() };
-    (answer, memory.usage(), replay)
+    let planning = Planning { time: Duration::ZERO, ..planning(memory) };
+    (answer, memory.usage(), planning)
 }
 
 proptest! {
@@ -383,14 +336,14 @@ proptest! {
     #[test]
     fn the_script_and_the_books_give_the_same_answers(
         instance in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6)),
-        bends in proptest::collection::vec(proptest::option::weighted(0.08, (0..9_u8, any::<u64>())), 1..150),
+        bends in proptest::collection::vec(proptest::option::weighted(0.08, (0..7_u8, any::<u64>())), 1..150),
         capacity in proptest::option::of(1..80_u64),
     ) {
         let build = || {
             let device = capacity.map_or_else(Simulated::new, |units| {
                 Simulated::with_capacity(Bytes::new(units * UNIT))
             });
-            ProfileGuided::new(Box::new(device))
+            ProfileGuided::new(Box::new(device)).with_kinds()
         };
         let [mut script, mut books] = [build(), build()];
         let requests = Requests::new(&instance);
