@@ -4,9 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    ArenaId, BufferId, Bytes, InPlace, Instance, KeepApart, Load, LoadCurve, Plan, VerifiedPlan, load,
-};
+use crate::{ArenaId, BufferId, Bytes, InPlace, Instance, KeepApart, Plan, VerifiedPlan};
 
 /// An arena as a separate instance: one arena without a name or a capacity.
 #[derive(Clone, Debug)]
@@ -59,18 +57,6 @@ impl Instance {
             "" => Cow::Owned(arena.index().to_string()),
             name => Cow::Borrowed(name),
         }
-    }
-
-    /// The load of each arena; [`Instance::load`] is their sum. O(a n log n) for a arenas.
-    #[must_use]
-    pub fn arena_loads(&self) -> Vec<Load> {
-        load::arena_loads(self)
-    }
-
-    /// The bytes in use over time in one arena.
-    #[must_use]
-    pub fn arena_load_curve(&self, arena: ArenaId) -> LoadCurve {
-        load::arena_curve(self, arena)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{self, Load, LoadCurve};
+use crate::load::Load;
 use crate::verify::{self, Violation};
 use crate::{
     Alignment, ArenaId, Buffer, BufferId, Bytes, Digest, LiveRange, Offset, Plan, Step, VerifiedPlan,
@@ -173,8 +173,8 @@ pub struct Instance {
     in_place: Vec<InPlace>,
     arenas: Vec<Arena>,
     apart: Vec<KeepApart>,
-    load: OnceLock<Load>,
-    load_without_in_place: OnceLock<Load>,
+    pub(crate) load: OnceLock<Load>,
+    pub(crate) load_without_in_place: OnceLock<Load>,
 }
 
 impl PartialEq for Instance {
@@ -267,21 +267,6 @@ impl Instance {
         Bytes::new(self.buffers.iter().map(|buffer| buffer.size.get()).sum())
     }
 
-    /// The load: the most bytes in use at one step, where a buffer that may overwrite another does not count at its
-    /// first step. A lower bound on the height of every plan. Over several arenas: the sum of the arenas' loads, with the
-    /// step of the largest. Computed once, in O(n log n).
-    #[must_use]
-    pub fn load(&self) -> Load {
-        *self.load.get_or_init(|| load::load(self))
-    }
-
-    /// The load with every buffer counted from its first step: a lower bound on the height of plans that hand nothing
-    /// over. The same as [`load`](Self::load) if the instance permits no hand-over.
-    #[must_use]
-    pub fn load_without_in_place(&self) -> Load {
-        *self.load_without_in_place.get_or_init(|| load::load_without_in_place(self))
-    }
-
     /// Whether a buffer counts towards the [load](Self::load) at a step: it is in use, and this is not its first step if it
     /// may overwrite another. O(number of permissions).
     ///
@@ -294,32 +279,6 @@ impl Instance {
         let is_in_use = buffer.pieces().any(|piece| piece.steps.contains(step));
         let may_overwrite = || self.in_place.iter().any(|pair| pair.output == id);
         is_in_use && (buffer.live.start() != step || !may_overwrite())
-    }
-
-    /// For each buffer, whether it may overwrite another, so that its first step does not count towards the
-    /// [load](Self::load). O(n).
-    #[must_use]
-    pub fn outputs(&self) -> Vec<bool> {
-        load::outputs(self)
-    }
-
-    /// The first arena in which more bytes must be live at one step than its capacity holds, and how
-    /// many; no plan can be valid then. Buffers that may overwrite another do not count at their first step.
-    #[must_use]
-    pub fn overfull_arena(&self) -> Option<(ArenaId, Bytes)> {
-        let limited = (0_u16..)
-            .map(ArenaId::new)
-            .zip(&self.arenas)
-            .filter_map(|(id, arena)| Some((id, arena.capacity?)));
-        let loads = limited.map(|(id, capacity)| (id, capacity, load::load_of(self, id).bytes));
-        loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
-    }
-
-    /// The bytes in use over time, counted like the [load](Self::load). Over several arenas: their sum at each step, whose
-    /// peak may be lower than the load, as the arenas may peak at different steps.
-    #[must_use]
-    pub fn load_curve(&self) -> LoadCurve {
-        load::curve(self)
     }
 
     /// A digest of everything that a planner can see; labels are not part of it.

@@ -48,28 +48,67 @@ impl LoadCurve {
     }
 }
 
-pub(crate) fn load(instance: &Instance) -> Load {
-    over_arenas(instance, Scope::Any)
-}
+impl Instance {
+    /// The load: the most bytes in use at one step, where a buffer that may overwrite another does not count at its
+    /// first step. A lower bound on the height of every plan. Over several arenas: the sum of the arenas' loads, with the
+    /// step of the largest. Computed once, in O(n log n).
+    #[must_use]
+    pub fn load(&self) -> Load {
+        *self.load.get_or_init(|| over_arenas(self, Scope::Any))
+    }
 
-pub(crate) fn load_without_in_place(instance: &Instance) -> Load {
-    if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, Scope::NoHandOver) }
-}
+    /// The load with every buffer counted from its first step: a lower bound on the height of plans that hand nothing
+    /// over. The same as [`load`](Self::load) if the instance permits no hand-over.
+    #[must_use]
+    pub fn load_without_in_place(&self) -> Load {
+        if self.in_place().is_empty() {
+            return self.load();
+        }
+        *self.load_without_in_place.get_or_init(|| over_arenas(self, Scope::NoHandOver))
+    }
 
-pub(crate) fn arena_loads(instance: &Instance) -> Vec<Load> {
-    arena_peaks(instance, Scope::Any)
-}
+    /// For each buffer, whether it may overwrite another, so that its first step does not count towards the
+    /// [load](Self::load). O(n).
+    #[must_use]
+    pub fn outputs(&self) -> Vec<bool> {
+        let mut may_overwrite = vec![false; self.len()];
+        for permission in self.in_place() {
+            may_overwrite[permission.output.index()] = true;
+        }
+        may_overwrite
+    }
 
-pub(crate) fn load_of(instance: &Instance, arena: ArenaId) -> Load {
-    sweep(instance, Some(arena), Scope::Any).peak()
-}
+    /// The first arena in which more bytes must be live at one step than its capacity holds, and how
+    /// many; no plan can be valid then. Buffers that may overwrite another do not count at their first step.
+    #[must_use]
+    pub fn overfull_arena(&self) -> Option<(ArenaId, Bytes)> {
+        let limited = (0_u16..)
+            .map(ArenaId::new)
+            .zip(self.arenas())
+            .filter_map(|(id, arena)| Some((id, arena.capacity?)));
+        let loads =
+            limited.map(|(id, capacity)| (id, capacity, sweep(self, Some(id), Scope::Any).peak().bytes));
+        loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
+    }
 
-pub(crate) fn arena_curve(instance: &Instance, arena: ArenaId) -> LoadCurve {
-    sweep(instance, Some(arena), Scope::Any)
-}
+    /// The bytes in use over time, counted like the [load](Self::load). Over several arenas: their sum at each step, whose
+    /// peak may be lower than the load, as the arenas may peak at different steps.
+    #[must_use]
+    pub fn load_curve(&self) -> LoadCurve {
+        sweep(self, None, Scope::Any)
+    }
 
-pub(crate) fn curve(instance: &Instance) -> LoadCurve {
-    sweep(instance, None, Scope::Any)
+    /// The load of each arena; [`Instance::load`] is their sum. O(a n log n) for a arenas.
+    #[must_use]
+    pub fn arena_loads(&self) -> Vec<Load> {
+        arena_peaks(self, Scope::Any)
+    }
+
+    /// The bytes in use over time in one arena.
+    #[must_use]
+    pub fn arena_load_curve(&self, arena: ArenaId) -> LoadCurve {
+        sweep(self, Some(arena), Scope::Any)
+    }
 }
 
 fn over_arenas(instance: &Instance, scope: Scope) -> Load {
@@ -103,7 +142,7 @@ fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve
 /// The pieces that share no address in any plan of the scope: over all plans, without the first step of each buffer that
 /// may overwrite another.
 pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator<Item = (&Buffer, Piece)> {
-    let outputs = if scope == Scope::Any { outputs(instance) } else { Vec::new() };
+    let outputs = if scope == Scope::Any { instance.outputs() } else { Vec::new() };
     instance.buffers().iter().enumerate().flat_map(move |(index, buffer)| {
         let is_late = outputs.get(index).copied().unwrap_or(false);
         let first = buffer.live.start().get() + u32::from(is_late);
@@ -113,14 +152,6 @@ pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator
             Some((buffer, Piece { steps, ..piece }))
         })
     })
-}
-
-pub(crate) fn outputs(instance: &Instance) -> Vec<bool> {
-    let mut may_overwrite = vec![false; instance.len()];
-    for permission in instance.in_place() {
-        may_overwrite[permission.output.index()] = true;
-    }
-    may_overwrite
 }
 
 fn accumulate(changes: &[(u32, i128)]) -> LoadCurve {

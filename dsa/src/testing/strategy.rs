@@ -71,76 +71,43 @@ impl Shape {
             .with_arenas(true)
             .with_apart(true)
     }
+}
 
+/// Setters of a shape; `least` is the least value that a number may have.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $setter:ident($field:ident: $kind:ty $(, least $least:literal)?);)*) => {
+        impl Shape {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $setter(mut self, $field: $kind) -> Self {
+                self.$field = $field$(.max($least))?;
+                self
+            })*
+        }
+    };
+}
+
+setters! {
     /// The most buffers. Default: 8.
-    #[must_use]
-    pub fn with_max_buffers(mut self, count: usize) -> Self {
-        self.max_buffers = count;
-        self
-    }
-
+    with_max_buffers(max_buffers: usize);
     /// Live ranges lie between step 0 and this step; at least 1. Default: 12.
-    #[must_use]
-    pub fn with_max_steps(mut self, steps: u32) -> Self {
-        self.max_steps = steps.max(1);
-        self
-    }
-
+    with_max_steps(max_steps: u32, least 1);
     /// The largest size in bytes; at least 1. Default: 16.
-    #[must_use]
-    pub fn with_max_size(mut self, bytes: u64) -> Self {
-        self.max_size = bytes.max(1);
-        self
-    }
-
+    with_max_size(max_size: u64, least 1);
     /// Whether buffers may be pinned (always at the offsets of some valid plan). Default: no.
-    #[must_use]
-    pub fn with_pins(mut self, yes: bool) -> Self {
-        self.pins = yes;
-        self
-    }
-
+    with_pins(pins: bool);
     /// Whether alignments of 2, 3, 4 and 8 bytes may appear. Default: no.
-    #[must_use]
-    pub fn with_alignment(mut self, yes: bool) -> Self {
-        self.alignment = yes;
-        self
-    }
-
+    with_alignment(alignment: bool);
     /// Whether buffers may overwrite others. Default: no.
-    #[must_use]
-    pub fn with_in_place(mut self, yes: bool) -> Self {
-        self.in_place = yes;
-        self
-    }
-
+    with_in_place(in_place: bool);
     /// Whether there may be pauses without a window. Default: no.
-    #[must_use]
-    pub fn with_pauses(mut self, yes: bool) -> Self {
-        self.pauses = yes;
-        self
-    }
-
+    with_pauses(pauses: bool);
     /// Whether there may be pauses that keep a window. Default: no.
-    #[must_use]
-    pub fn with_windows(mut self, yes: bool) -> Self {
-        self.windows = yes;
-        self
-    }
-
+    with_windows(windows: bool);
     /// Whether there may be up to three arenas, and capacities that some valid plan keeps. Default: no.
-    #[must_use]
-    pub fn with_arenas(mut self, yes: bool) -> Self {
-        self.arenas = yes;
-        self
-    }
-
+    with_arenas(arenas: bool);
     /// Whether there may be pairs to keep apart. Default: no.
-    #[must_use]
-    pub fn with_apart(mut self, yes: bool) -> Self {
-        self.apart = yes;
-        self
-    }
+    with_apart(apart: bool);
 }
 
 /// Steps before the pause, steps in it, and the two ends of its window.
