@@ -7,6 +7,7 @@ mod carry;
 pub(crate) mod columns;
 mod demands;
 pub mod exact;
+pub(crate) mod first_at_most;
 pub mod flow;
 pub mod greedy;
 pub(crate) mod luby;

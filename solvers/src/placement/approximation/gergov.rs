@@ -49,6 +49,7 @@ use planlab_dsa::{
 };
 
 use crate::placement::Order;
+use crate::placement::first_at_most::FirstAtMost;
 use crate::placement::greedy::{Rule, plan_in_order};
 
 /// Stacks buffers on segments, then uses at most three bands; keys `gergov` and `gergov/squeezed`.
@@ -91,10 +92,9 @@ impl Planner for Gergov {
             summary: summary.into(),
             guarantee: Guarantee::Ratio(3.0),
             honours: Honours { alignment: true, work_limit: true, ..Honours::default() },
-            randomized: false,
             reference: "Gergov 1999, SODA, pages 907-908",
             complexity: "n log n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 
@@ -241,15 +241,11 @@ impl<'i> Stacks<'i> {
     }
 }
 
-/// Replaces the end of a buffer that was taken.
-const TAKEN: u64 = u64::MAX;
-
 /// The unplaced buffers by start, then by id, with a tree over their ends.
 struct Unplaced {
     order: Vec<BufferId>,
     starts: Vec<u32>,
-    /// The root at 1, the leaves in the last half; each node holds the least end below it.
-    ends: Vec<u64>,
+    ends: FirstAtMost,
 }
 
 impl Unplaced {
@@ -257,13 +253,9 @@ impl Unplaced {
         let order = Order::Start.of(instance);
         let live = |id: &BufferId| instance.buffer(*id).live;
         let starts = order.iter().map(|id| live(id).start().get()).collect();
-        let leaves = order.len().next_power_of_two();
-        let mut ends = vec![TAKEN; 2 * leaves];
-        for (leaf, id) in ends[leaves..].iter_mut().zip(&order) {
-            *leaf = live(id).end().get().into();
-        }
-        for node in (1..leaves).rev() {
-            ends[node] = ends[2 * node].min(ends[2 * node + 1]);
+        let mut ends = FirstAtMost::new(order.len());
+        for (place, id) in order.iter().enumerate() {
+            ends.set(place, Some(live(id).end().get()));
         }
         Self { order, starts, ends }
     }
@@ -271,40 +263,9 @@ impl Unplaced {
     /// Takes the first buffer that lies within a range of steps.
     fn take(&mut self, steps: Range<u32>) -> Option<BufferId> {
         let from = self.starts.partition_point(|&start| start < steps.start);
-        let leaves = self.ends.len() / 2;
-        let leaf = self.first(leaves + from, steps.end.into())?;
-        self.ends[leaf] = TAKEN;
-        let mut node = leaf / 2;
-        while node > 0 {
-            self.ends[node] = self.ends[2 * node].min(self.ends[2 * node + 1]);
-            node /= 2;
-        }
-        Some(self.order[leaf - leaves])
-    }
-
-    /// The first leaf from `node` on that holds at most `limit`.
-    fn first(&self, mut node: usize, limit: u64) -> Option<usize> {
-        let leaves = self.ends.len() / 2;
-        if node == 2 * leaves {
-            return None;
-        }
-        while self.ends[node] > limit {
-            // After a right subtree comes the right sibling of its parent.
-            while node % 2 == 1 {
-                node /= 2;
-            }
-            if node == 0 {
-                return None;
-            }
-            node += 1;
-        }
-        while node < leaves {
-            node *= 2;
-            if self.ends[node] > limit {
-                node += 1;
-            }
-        }
-        Some(node)
+        let place = self.ends.find(from, steps.end)?;
+        self.ends.set(place, None);
+        Some(self.order[place])
     }
 }
 

@@ -20,8 +20,7 @@ use rand::RngExt;
 
 use super::HONOURS;
 use super::moves::Moves;
-use super::walk::{Search, Walk};
-use crate::arenas::{has_arenas, plan_each_arena};
+use super::walk::{Search, Walk, search_from};
 
 /// The heat at the start and at the end of a round, as parts of the height.
 const HOT: f64 = 0.05;
@@ -61,13 +60,7 @@ impl Planner for Annealing {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
-        let mut search = AnnealingSearch::new(walk);
-        while search.slice(run, u64::MAX)? {}
-        Ok(())
+        search_from(self, run, Walk::from_best, AnnealingSearch::new)
     }
 }
 

@@ -30,8 +30,7 @@ use super::HONOURS;
 use super::decoder::{Change, Decoder};
 use super::moves::below;
 use super::start;
-use super::walk::{Search, Walk};
-use crate::arenas::{has_arenas, plan_each_arena};
+use super::walk::{Search, Walk, search_from};
 
 /// Number of tries.
 const TRIES: u32 = 500;
@@ -68,13 +67,7 @@ impl Planner for HillClimbTvm {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        let Some(walk) = Walk::in_order(run, start::by_size_and_overlaps)? else { return Ok(()) };
-        let mut climb = Climb::new(walk);
-        while climb.slice(run, u64::MAX)? {}
-        Ok(())
+        search_from(self, run, |run| Walk::in_order(run, start::by_size_and_overlaps), Climb::new)
     }
 }
 

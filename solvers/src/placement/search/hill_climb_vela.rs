@@ -39,8 +39,7 @@ use super::HONOURS;
 use super::decoder::{Change, Decoder};
 use super::moves::below;
 use super::start;
-use super::walk::{Search, Walk};
-use crate::arenas::{has_arenas, plan_each_arena};
+use super::walk::{Search, Walk, search_from};
 
 /// Swaps two of the buffers that hold up the highest one; key `hill-climb/vela`.
 ///
@@ -74,13 +73,7 @@ impl Planner for HillClimbVela {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        let Some(walk) = Walk::in_order(run, start::by_urgency)? else { return Ok(()) };
-        let mut climb = Climb::new(walk);
-        while climb.slice(run, u64::MAX)? {}
-        Ok(())
+        search_from(self, run, |run| Walk::in_order(run, start::by_urgency), Climb::new)
     }
 }
 

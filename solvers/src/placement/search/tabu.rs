@@ -21,8 +21,7 @@ use rand::RngExt;
 use super::HONOURS;
 use super::decoder::{Change, Decoder};
 use super::moves::Moves;
-use super::walk::{Search, Walk};
-use crate::arenas::{has_arenas, plan_each_arena};
+use super::walk::{Search, Walk, search_from};
 
 /// Changes that a step compares.
 const SAMPLE: usize = 10;
@@ -63,13 +62,7 @@ impl Planner for Tabu {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
-        let mut search = TabuSearch::new(walk);
-        while search.slice(run, u64::MAX)? {}
-        Ok(())
+        search_from(self, run, Walk::from_best, TabuSearch::new)
     }
 }
 

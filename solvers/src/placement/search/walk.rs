@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Halt, Instance, Run};
+use planlab_dsa::{Bytes, Halt, Instance, Planner, Run};
 
 use super::decoder::{Change, Decoder};
 use super::model::{Model, can_stand};
 use super::start::{self, Start};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// A search that can be resumed.
 pub(crate) trait Search {
@@ -34,6 +35,22 @@ pub(crate) trait Search {
         }
         Ok(true)
     }
+}
+
+/// Plans each arena by a search that begins at the walk of a start, until it has nothing left to try.
+pub(super) fn search_from<S: Search>(
+    planner: &dyn Planner,
+    run: &mut Run<'_>,
+    start: impl FnOnce(&mut Run<'_>) -> Result<Option<Walk>, Halt>,
+    search: fn(Walk) -> S,
+) -> Result<(), Halt> {
+    if has_arenas(run.instance()) {
+        return plan_each_arena(planner, run);
+    }
+    let Some(walk) = start(run)? else { return Ok(()) };
+    let mut search = search(walk);
+    while search.slice(run, u64::MAX)? {}
+    Ok(())
 }
 
 /// A decoder on a run.

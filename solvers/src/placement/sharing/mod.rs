@@ -9,7 +9,6 @@ mod blocks;
 mod by_breadth;
 mod by_size;
 mod colours;
-mod first_at_most;
 mod graph;
 mod in_order;
 mod memory_cost;

@@ -2,20 +2,20 @@
 
 /// A perfect binary tree of minima.
 #[derive(Clone, Debug)]
-pub(super) struct FirstAtMost {
+pub(crate) struct FirstAtMost {
     leaves: usize,
     tree: Vec<u64>,
 }
 
 impl FirstAtMost {
     /// `count` empty places.
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two();
         Self { leaves, tree: vec![u64::MAX; 2 * leaves] }
     }
 
     /// Sets the number of a place, or empties it.
-    pub(super) fn set(&mut self, place: usize, number: Option<u32>) {
+    pub(crate) fn set(&mut self, place: usize, number: Option<u32>) {
         let mut node = place + self.leaves;
         self.tree[node] = number.map_or(u64::MAX, u64::from);
         while node > 1 {
@@ -25,7 +25,7 @@ impl FirstAtMost {
     }
 
     /// The first place from `from` on whose number is at most `limit`.
-    pub(super) fn find(&self, from: usize, limit: u32) -> Option<usize> {
+    pub(crate) fn find(&self, from: usize, limit: u32) -> Option<usize> {
         if from >= self.leaves {
             return None;
         }
