@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Honours, Planner, Run};
 use planlab_solvers::bounds;
 
 /// A planner that makes no plan and only proves bounds.
@@ -32,12 +32,10 @@ impl Planner for Prover {
         Descriptor {
             key: "bounds".into(),
             summary: "lower bounds alone".into(),
-            guarantee: Guarantee::Heuristic,
             honours,
-            randomized: false,
             reference: "planlab_solvers::bounds",
             complexity: "that of each argument",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Offset, Plan, Planner, Run, Scope};
+use planlab_dsa::{Bytes, Descriptor, Evidence, Halt, Honours, Offset, Plan, Planner, Run, Scope};
 
 use super::protocol::Answer;
 use crate::shell::sabotage;
@@ -44,12 +44,10 @@ impl Planner for Saboteur {
         Descriptor {
             key: self.key.into(),
             summary: "breaks its contract".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { alignment: true, pins: true, arenas: true, apart: true, ..Honours::default() },
-            randomized: false,
             reference: "tests of isolation",
             complexity: "unbounded",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -6,6 +6,7 @@ use super::Switches;
 use super::search::solve;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::pairs::follow;
+use crate::placement::greedy::HONOURS;
 
 /// Placement as a constraint problem, solved by Pumpkin; key `cp/pumpkin`.
 ///
@@ -42,17 +43,7 @@ impl Planner for CpPumpkin {
             key: "cp/pumpkin".into(),
             summary: "constraints with lazy clause generation, solved by Pumpkin".into(),
             guarantee: Guarantee::Exact,
-            honours: Honours {
-                in_place: false,
-                pins: true,
-                pauses: true,
-                alignment: true,
-                arenas: true,
-                apart: true,
-                hint: false,
-                work_limit: true,
-                threads: false,
-            },
+            honours: Honours { in_place: false, ..HONOURS },
             randomized: false,
             reference: "Flippo et al. 2024, doi:10.4230/LIPIcs.CP.2024.11 (Pumpkin)",
             complexity: "exponential",

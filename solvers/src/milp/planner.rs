@@ -7,17 +7,8 @@ use super::{Strengthening, cbc, highs};
 use crate::arenas::{has_arenas, plan_each_arena};
 
 /// What the planner supports with either solver.
-const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: true,
-    pauses: true,
-    alignment: true,
-    arenas: true,
-    apart: true,
-    hint: false,
-    work_limit: false,
-    threads: false,
-};
+const HONOURS: Honours =
+    Honours { pins: true, pauses: true, alignment: true, arenas: true, apart: true, ..Honours::NONE };
 
 /// The most buffers for which a solver has a chance.
 const PRACTICAL: u32 = 300;

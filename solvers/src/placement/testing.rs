@@ -1,9 +1,7 @@
 //! Buffers, instances and offsets for the tests of planners.
 
 use planlab_dsa::testing::guillotine;
-use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, Instance, LiveRange, Planner, execute,
-};
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, Instance, LiveRange, Planner, execute};
 
 /// A buffer of `size` bytes, live at the steps `[start, end)`.
 pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
@@ -32,12 +30,10 @@ pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
     Descriptor {
         key: key.into(),
         summary: "a planner of a test".into(),
-        guarantee: Guarantee::Heuristic,
         honours,
-        randomized: false,
         reference: "none",
         complexity: "unknown",
-        practical: None,
+        ..Descriptor::default()
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! O(n) time and memory.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 
@@ -38,7 +38,6 @@ impl Planner for Bump {
         Descriptor {
             key: "bump".into(),
             summary: "running sum of the sizes; no address is used twice".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours {
                 pins: true,
                 alignment: true,
@@ -47,10 +46,9 @@ impl Planner for Bump {
                 work_limit: true,
                 ..Honours::default()
             },
-            randomized: false,
             reference: "folklore",
             complexity: "n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -12,7 +12,7 @@
 //!
 //! O(n g log n) if a buffer has g sufficient gaps to compare. Dense plans have few.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -50,12 +50,10 @@ impl Planner for BestFitGap {
         Descriptor {
             key: format!("best-fit-gap/{}", self.order).into(),
             summary: format!("smallest sufficient gap, {}, ties by id", self.order.words()).into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "Knuth, The Art of Computer Programming 1, 2.5",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

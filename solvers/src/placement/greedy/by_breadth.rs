@@ -21,7 +21,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -49,12 +49,10 @@ impl Planner for GreedyByBreadth {
         Descriptor {
             key: "greedy-by-breadth".into(),
             summary: "fullest step first, its buffers by size, smallest sufficient gap".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "Pisarchyk and Lee 2020, arXiv:2001.03288",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -17,7 +17,7 @@
 //! Ties between sizes, which the paper leaves open, go to the lower id. Pins, alignment, pauses, arenas,
 //! kept-apart pairs and in-place permissions are honoured.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -45,12 +45,10 @@ impl Planner for GreedyBySize {
         Descriptor {
             key: "greedy-by-size".into(),
             summary: "smallest sufficient gap, largest first, ties by id".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "Pisarchyk and Lee 2020, arXiv:2001.03288",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

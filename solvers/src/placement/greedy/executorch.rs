@@ -41,9 +41,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use planlab_dsa::{
-    Alignment, Buffer, Descriptor, Guarantee, Halt, Honours, LiveRange, Offset, Plan, Planner, Run,
-};
+use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, LiveRange, Offset, Plan, Planner, Run};
 
 use crate::placement::columns::Columns;
 use crate::placement::demands::fits_arenas;
@@ -89,12 +87,11 @@ impl Planner for Executorch {
         Descriptor {
             key: "executorch".into(),
             summary: "buckets as large as their first buffer, largest first, ties by id".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { alignment: true, arenas: true, work_limit: true, ..Honours::default() },
-            randomized: false,
             reference: "ExecuTorch, exir/memory_planning.py, 2025",
             complexity: "n b log n for b buckets",
             practical: Some(100_000),
+            ..Descriptor::default()
         }
     }
 

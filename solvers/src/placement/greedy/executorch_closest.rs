@@ -25,9 +25,7 @@
 //! - Arenas are planned one by one, as in the original; capacities are checked once everything is placed. Pins and
 //!   kept-apart pairs are not honoured, pauses and in-place permissions not used.
 
-use planlab_dsa::{
-    Alignment, Buffer, Descriptor, Guarantee, Halt, Honours, Offset, Plan, Planner, Run, Step,
-};
+use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, Offset, Plan, Planner, Run, Step};
 
 use super::executorch::{padded, stacked};
 use crate::placement::Order;
@@ -72,12 +70,11 @@ impl Planner for ExecutorchClosest {
         Descriptor {
             key: "executorch/closest".into(),
             summary: "whole objects shared, earliest start first, the unused one of the closest size".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { alignment: true, arenas: true, work_limit: true, ..Honours::default() },
-            randomized: false,
             reference: "ExecuTorch, exir/memory_planning.py, 2023",
             complexity: "n k for k objects",
             practical: Some(10_000),
+            ..Descriptor::default()
         }
     }
 

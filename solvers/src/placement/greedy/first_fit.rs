@@ -11,7 +11,7 @@
 //! O(n log^2 n) if plans are dense (see the module `occupancy`), as those of nets are. If holes stay open for long, as
 //! with lifetimes drawn at random over the whole horizon, the time is multiplied by the number of holes below a buffer.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -49,12 +49,10 @@ impl Planner for FirstFit {
         Descriptor {
             key: format!("first-fit/{}", self.order).into(),
             summary: format!("lowest free offset, {}, ties by id", self.order.words()).into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "Knuth, The Art of Computer Programming 1, 2.5; Garey and Johnson 1979, SR2",
             complexity: "n log^2 n on dense plans",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -30,7 +30,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Descriptor, Guarantee, Halt, Instance, Planner, Run, Step};
+use planlab_dsa::{Buffer, BufferId, Bytes, Descriptor, Halt, Instance, Planner, Run, Step};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -76,12 +76,10 @@ impl Planner for TfliteArena {
         Descriptor {
             key: "tflite-arena".into(),
             summary: "what lives throughout, then largest first, smallest sufficient gap".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "TensorFlow Lite, arena_planner.cc and simple_memory_arena.cc",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -24,7 +24,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -51,12 +51,10 @@ impl Planner for TflmGreedy {
         Descriptor {
             key: "tflm-greedy".into(),
             summary: "pinned first, then largest first, lowest free offset, ties by the higher id".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "TensorFlow Lite for Microcontrollers, greedy_memory_planner.cc",
             complexity: "n log^2 n on dense plans",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -38,9 +38,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{
-    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
-};
+use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 use super::HONOURS;
 use super::placer::Partners;
@@ -108,12 +106,10 @@ impl Planner for Tvm {
         Descriptor {
             key: format!("tvm/{name}").into(),
             summary: format!("on top of all placed conflicts, {words}, ties by id").into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { in_place: false, ..HONOURS },
-            randomized: false,
             reference: "Apache TVM, src/tir/usmp/algo/greedy.cc, 2021",
             complexity: "n log n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

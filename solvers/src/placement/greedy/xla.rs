@@ -30,7 +30,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
@@ -97,12 +97,10 @@ impl Planner for Xla {
         Descriptor {
             key: format!("xla/{name}").into(),
             summary: format!("smallest sufficient free chunk, {words}").into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "OpenXLA, heap_simulator.cc (GlobalDecreasingSizeBestFitHeap)",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -57,14 +57,4 @@ const PRACTICAL: u32 = 20_000;
 const IDLE: u32 = 1_000;
 
 /// What every planner here supports.
-const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: true,
-    pauses: true,
-    alignment: true,
-    arenas: true,
-    apart: true,
-    hint: false,
-    work_limit: true,
-    threads: false,
-};
+const HONOURS: Honours = Honours { in_place: false, ..crate::placement::greedy::HONOURS };

@@ -19,13 +19,7 @@ use crate::placement::greedy::FirstFit;
 use crate::placement::testing::{descriptor, draws};
 
 fn planners() -> [Box<dyn Planner>; 5] {
-    [
-        Box::new(HillClimbTvm),
-        Box::new(HillClimbVela),
-        Box::new(Annealing),
-        Box::new(Tabu),
-        Box::new(Lns),
-    ]
+    [Box::new(HillClimbTvm), Box::new(HillClimbVela), Box::new(Annealing), Box::new(Tabu), Box::new(Lns)]
 }
 
 fn run<'i>(planner: &dyn Planner, instance: &'i Instance, work: u64, seed: u64) -> Outcome<'i> {

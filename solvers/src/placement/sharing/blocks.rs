@@ -58,11 +58,7 @@ mod tests {
         (0..5).for_each(|block| blocks.release(0, block));
         assert_eq!(blocks.request(1, 8, (0, 99)), 5, "no block of this colour");
         assert_eq!(blocks.request(0, 7, (1, 99)), 1, "of one size, the one released first");
-        assert_eq!(
-            blocks.request(0, 9, (1, 15)),
-            4,
-            "16 is too large; of 8, the one released last"
-        );
+        assert_eq!(blocks.request(0, 9, (1, 15)), 4, "16 is too large; of 8, the one released last");
         assert_eq!(blocks.request(0, 40, (17, 99)), 6, "all too small");
         assert_eq!(blocks.request(0, 40, (16, 99)), 3);
         assert_eq!(blocks.sizes, [4, 8, 8, 40, 9, 8, 40]);

@@ -20,7 +20,7 @@
 //! The paper leaves ties open: here the earlier step comes first (the public code uses an unstable sort), the
 //! buffer with the lower id, and the object that was opened first. Alignment is honoured within objects.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::objects::{HONOURS, REFERENCE, share_in_order};
 use crate::placement::greedy::broadest_first;
@@ -48,12 +48,11 @@ impl Planner for SharedObjectsByBreadth {
             key: "shared-objects/by-breadth".into(),
             summary: "whole objects shared: fullest step first, its buffers by size, smallest free object"
                 .into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: REFERENCE,
             complexity: "n k log n for k objects to look at",
             practical: Some(100_000),
+            ..Descriptor::default()
         }
     }
 

@@ -26,7 +26,7 @@
 //! The paper leaves ties open: here the buffer with the lower id comes first, and the object that was opened first.
 //! Alignment is honoured within objects.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::objects::{HONOURS, REFERENCE, share_in_order};
 use crate::placement::Order;
@@ -53,12 +53,11 @@ impl Planner for SharedObjectsBySize {
         Descriptor {
             key: "shared-objects/by-size".into(),
             summary: "whole objects shared: largest first, smallest free object".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: REFERENCE,
             complexity: "n k log n for k objects to look at",
             practical: Some(100_000),
+            ..Descriptor::default()
         }
     }
 

@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Instance, Plan, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Instance, Plan, Planner, Run};
 
 use super::objects::{HONOURS, stacked};
 use crate::placement::Order;
@@ -51,12 +51,10 @@ impl Planner for SharedObjectsInOrder {
         Descriptor {
             key: "shared-objects/in-order".into(),
             summary: "whole objects shared: in execution order, free object of the nearest size".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "Lee et al. 2019, arXiv:1907.01989, section 4",
             complexity: "n log n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

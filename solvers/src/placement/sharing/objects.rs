@@ -5,17 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::{Buffer, BufferId, Halt, Honours, Instance, LiveRange, Offset, Plan, Run};
 
 /// What planners of whole objects honour.
-pub(crate) const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: false,
-    pauses: false,
-    alignment: true,
-    arenas: false,
-    apart: false,
-    hint: false,
-    work_limit: true,
-    threads: false,
-};
+pub(crate) const HONOURS: Honours = Honours { alignment: true, work_limit: true, ..Honours::NONE };
 
 /// The publication of the planners of shared objects.
 pub(super) const REFERENCE: &str = "Pisarchyk and Lee 2020, arXiv:2001.03288, section 4";

@@ -24,7 +24,7 @@
 //!   together (here the lower id first, there the larger tensor).
 //! - The search for checkpoints is left out, since it changes the graph.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::block_sharing::BlockSharing;
 use super::mxnet::{MATCH_RANGES, try_match_ranges};
@@ -60,12 +60,10 @@ impl Planner for PatentFreeList {
         Descriptor {
             key: "patent-free-list".into(),
             summary: "free list by reference counts, sizes within a window (1 to 16, the best kept)".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: "a Chinese patent (Zhejiang) on checkpoints with a free list; NNVM's PlanMemory",
             complexity: "n log n",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

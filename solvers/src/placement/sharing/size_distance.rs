@@ -30,7 +30,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Plan, Planner, Run};
+use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Plan, Planner, Run};
 
 use super::nearest::{Side, sides};
 use super::objects::{HONOURS, REFERENCE, stacked};
@@ -58,12 +58,10 @@ impl Planner for SharedObjectsSizeDistance {
         Descriptor {
             key: "shared-objects/size-distance".into(),
             summary: "whole objects shared: sizes cut at positional maxima, nearest in time first".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: REFERENCE,
             complexity: "(n + r) log n for r looks for a new neighbour",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -36,9 +36,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use planlab_dsa::{
-    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
-};
+use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 use super::best_fit_reference::{HONOURS, REFERENCE, rank};
 use super::longest_within::LongestWithin;
@@ -66,12 +64,10 @@ impl Planner for BestFit {
         Descriptor {
             key: "best-fit".into(),
             summary: "longest lifetime on the lowest line of the skyline".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { arenas: true, ..HONOURS },
-            randomized: false,
             reference: REFERENCE,
             complexity: "n log n, n sqrt n at worst",
-            practical: None,
+            ..Descriptor::default()
         }
     }
 

@@ -31,9 +31,7 @@
 //! - Ties between lifetimes, which the paper leaves open: the larger size, then the lower id.
 //! - A buffer with an alignment lies at the line's offset rounded up to it.
 
-use planlab_dsa::{
-    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
-};
+use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 /// The published text of the profile-guided best fit; key `best-fit/reference`.
 ///
@@ -53,17 +51,7 @@ use planlab_dsa::{
 pub struct BestFitReference;
 
 /// What both forms of the best fit support.
-pub(super) const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: false,
-    pauses: false,
-    alignment: true,
-    arenas: false,
-    apart: false,
-    hint: false,
-    work_limit: true,
-    threads: false,
-};
+pub(super) const HONOURS: Honours = Honours { alignment: true, work_limit: true, ..Honours::NONE };
 
 /// The publication of both forms of the best fit.
 pub(super) const REFERENCE: &str = "Sekiyama et al. 2018, arXiv:1804.10001";
@@ -73,12 +61,11 @@ impl Planner for BestFitReference {
         Descriptor {
             key: "best-fit/reference".into(),
             summary: "longest lifetime on the lowest line of the skyline, as published".into(),
-            guarantee: Guarantee::Heuristic,
             honours: HONOURS,
-            randomized: false,
             reference: REFERENCE,
             complexity: "n^2",
             practical: Some(10_000),
+            ..Descriptor::default()
         }
     }
 

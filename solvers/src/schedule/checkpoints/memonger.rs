@@ -79,8 +79,7 @@ mod tests {
     #[test]
     fn guesses_and_steps_are_whole() {
         let items = vec![Item { bytes: Bytes::new(1 << 20), is_candidate: true }; 800];
-        let rounds =
-            Memonger.search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
+        let rounds = Memonger.search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold / MIB).collect();
         // 800 checkpoints and blocks of 1: 20. Then 38 and blocks of 21: 19. Then 40 and blocks of 20: 20.
         assert_eq!(thresholds, [0.0, 20.0, 19.0, 5.0, 9.0, 13.0, 17.0, 21.0, 25.0]);

@@ -19,17 +19,8 @@ use crate::placement::demands::fits_arenas;
 use crate::placement::search::neighbours::Neighbours;
 
 /// What compact insertion supports. Pins could not stay in place.
-pub(super) const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: false,
-    pauses: false,
-    alignment: true,
-    arenas: true,
-    apart: true,
-    hint: false,
-    work_limit: true,
-    threads: false,
-};
+pub(super) const HONOURS: Honours =
+    Honours { alignment: true, arenas: true, apart: true, work_limit: true, ..Honours::NONE };
 
 /// Places every buffer in `order`. No plan if it exceeds the capacities of the arenas.
 pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<Option<Plan>, Halt> {

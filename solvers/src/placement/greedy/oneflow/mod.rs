@@ -34,7 +34,7 @@ mod lifted;
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use self::compact::place_compactly;
 use super::HONOURS;
@@ -201,9 +201,7 @@ impl Planner for OneFlow {
         Descriptor {
             key: key.into(),
             summary: summary.into(),
-            guarantee: Guarantee::Heuristic,
             honours: if compact { compact::HONOURS } else { HONOURS },
-            randomized: false,
             reference: "OneFlow, intra_job_mem_sharing_util.cpp",
             complexity: if compact {
                 "n (k log k + sqrt n) for k overlaps"
@@ -211,6 +209,7 @@ impl Planner for OneFlow {
                 "n log^2 n on dense plans"
             },
             practical: compact.then(|| if self.one.is_some() { 100_000 } else { 50_000 }),
+            ..Descriptor::default()
         }
     }
 
