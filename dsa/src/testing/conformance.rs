@@ -284,8 +284,10 @@ fn as_float(bytes: Bytes) -> f64 {
     bytes.get() as f64
 }
 
-/// The instance with all sizes times `factor` and all steps `shift` later; `None` if the numbers overflow.
-fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Option<Instance> {
+/// The instance with all sizes, windows and capacities times `factor` and all steps `shift` later; `None` if the numbers
+/// overflow.
+#[must_use]
+pub fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Option<Instance> {
     let bytes = |bytes: Bytes| bytes.get().checked_mul(factor).map(Bytes::new);
     let steps = |live: LiveRange| {
         LiveRange::new(live.start().get().checked_add(shift)?, live.end().get().checked_add(shift)?).ok()

@@ -30,7 +30,7 @@ mod stopwatch;
 mod strategy;
 
 pub use brute_force::{brute_force, brute_force_within, brute_force_without_hand_over};
-pub use conformance::{conformance, conformance_on};
+pub use conformance::{conformance, conformance_on, scaled_and_shifted};
 pub use corpus::{Case, CaseFile, FileCase, PauseRow, corpus};
 pub use exhaustive::exhaustive;
 pub use first_fit::first_fit;

@@ -97,18 +97,12 @@ fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, brute_force_within, deep, instances};
+    use planlab_dsa::testing::{Shape, brute_force_within, deep, instances, scaled_and_shifted};
     use planlab_dsa::{Arena, Budget, Buffer, Instance, LiveRange, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::search::Lns;
-
-    fn times(instance: &Instance, factor: u64) -> Instance {
-        let bytes = |bytes: Bytes| Bytes::new(bytes.get() * factor);
-        let enlarge = |buffer: &Buffer| Buffer { size: bytes(buffer.size), ..buffer.clone() };
-        Instance::from_buffers(instance.buffers().iter().map(enlarge).collect()).expect("as valid as before")
-    }
 
     #[test]
     fn the_key_names_the_planner_where_it_is_another() {
@@ -159,7 +153,7 @@ mod tests {
                 let best = execute(&Scaled::default(), instance, budget, 0).best;
                 best.map(|best| best.offsets().iter().map(|offset| offset.get()).collect::<Vec<_>>())
             };
-            let large = plan(&times(&instance, factor));
+            let large = plan(&scaled_and_shifted(&instance, factor, 0).expect("small"));
             let scaled = plan(&instance).map(|offsets| offsets.iter().map(|o| o * factor).collect::<Vec<_>>());
             prop_assert_eq!(large, scaled);
         }

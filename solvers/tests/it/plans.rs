@@ -1,6 +1,6 @@
 //! Tests of properties that every planner, or every planner of a kind, has on random instances.
 
-use planlab_dsa::testing::{Shape, instances, oracle};
+use planlab_dsa::testing::{Shape, instances, oracle, scaled_and_shifted};
 use planlab_dsa::{
     Budget, Buffer, BufferId, Bytes, Guarantee, InPlace, Instance, LiveRange, Offset, PlanError, Planner,
     execute,
@@ -64,16 +64,7 @@ proptest! {
         factor in 2_u64..1000,
         shift in 1_u32..1000,
     ) {
-        let moved = |buffer: &Buffer| {
-            let (start, end) = buffer.live.into();
-            let live = LiveRange::new(start + shift, end + shift).expect("not empty");
-            Buffer::new(Bytes::new(buffer.size.get() * factor), live)
-        };
-        let other = Instance::builder()
-            .buffers(instance.buffers().iter().map(moved))
-            .in_place(instance.in_place().to_vec())
-            .build()
-            .expect("as valid as before");
+        let other = scaled_and_shifted(&instance, factor, shift).expect("small");
         // The published rules may depend on the unit of the sizes.
         for planner in heuristics().filter(|planner| !planner.descriptor().key.ends_with("/published")) {
             let scaled = |offsets: Vec<u64>| offsets.into_iter().map(|offset| offset * factor).collect();

@@ -155,7 +155,7 @@ fn plan_of(instance: &Instance, shared: &SharedBlocks) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::testing::{Shape, instances, scaled_and_shifted};
     use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
     use proptest::prelude::*;
 
@@ -281,6 +281,11 @@ mod tests {
             let best = MATCH_RANGES.iter().map(|&range| literal(&instance, range)).min().expect("five");
             let height = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).height();
             prop_assert_eq!(height, Some(Bytes::new(best)));
+            // Whole bytes are exact if every range divides the sizes.
+            let large = scaled_and_shifted(&instance, 16, 0).expect("small");
+            let published = MxnetSharing::default().with_whole_bytes(true);
+            let height = execute(&published, &large, Budget::default(), 0).height();
+            prop_assert_eq!(height, Some(Bytes::new(16 * best)));
         }
     }
 }
