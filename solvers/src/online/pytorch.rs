@@ -44,11 +44,6 @@ const OWN_SEGMENT: u64 = 10 << 20;
 /// Such segments are multiples of this.
 const OWN_UNIT: u64 = 2 << 20;
 
-/// The rounded size of a request of more than 0 bytes; `None` above 2^64 - 1.
-pub(super) const fn round(size: u64) -> Option<u64> {
-    size.checked_next_multiple_of(UNIT)
-}
-
 const fn cuts(block: u64, request: u64) -> bool {
     let rest = block - request;
     if request <= SMALL { rest >= UNIT } else { rest > SMALL }
@@ -114,7 +109,7 @@ impl PytorchCaching {
     }
 
     fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
-        let rounded = round(size).ok_or(Refused)?;
+        let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = pool_of(rounded, stream);
         let id = match self.search(rounded, pool) {
             Some(id) => id,

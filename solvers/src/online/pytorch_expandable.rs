@@ -28,9 +28,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
+use super::UNIT;
 use super::device::pool;
 use super::heap::{Block, BlockId, Heap, State};
-use super::pytorch::{BySize, LARGE_SEGMENT, SMALL_SEGMENT, pool_of, round};
+use super::pytorch::{BySize, LARGE_SEGMENT, SMALL_SEGMENT, pool_of};
 
 /// The size in bytes of a range if the device does not report its memory.
 const RANGE: u64 = 1 << 40;
@@ -227,7 +228,7 @@ impl PytorchExpandable {
     }
 
     fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
-        let rounded = round(size).ok_or(Refused)?;
+        let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = pool_of(rounded, stream);
         let id = match self.search(rounded, pool) {
             Some(id) => id,
