@@ -9,13 +9,12 @@ use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
 use crate::placement::greedy::{
-    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow,
-    OneFlowInsertion, OneFlowOrder, Somas, TfliteArena, TflmGreedy, Tvm, Xla,
+    Executorch, ExecutorchClosest, Fit, GreedyByBreadth, GreedyBySize, OneFlow, OneFlowInsertion,
+    OneFlowOrder, Somas, TfliteArena, TflmGreedy, Tvm, Xla,
 };
 use crate::placement::search::{Annealing, BlockBuilding, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
-    Means, MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
-    SharedObjectsSizeDistance,
+    Means, MxnetSharing, PatentFreeList, SharedObjects, SharedObjectsInOrder, SharedObjectsSizeDistance,
 };
 use crate::placement::skyline::{BestFit, BestFitReference};
 use crate::placement::{Order, Portfolio, Scaled};
@@ -26,7 +25,18 @@ pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
 
 type Planners = Vec<Box<dyn Planner>>;
 
+/// Planners of a family; none if they need a feature that this build lacks.
 macro_rules! planners {
+    ($feature:literal: $($planner:expr),+) => {{
+        #[cfg(feature = $feature)]
+        {
+            planners![$($planner),+]
+        }
+        #[cfg(not(feature = $feature))]
+        {
+            Vec::new()
+        }
+    }};
     ($($planner:expr),+ $(,)?) => {
         vec![$(Box::new($planner) as Box<dyn Planner>),+]
     };
@@ -37,8 +47,8 @@ const FAMILIES: &[(&str, fn() -> Planners)] = &[
     ("baseline", || planners![Bump]),
     ("greedy", || {
         let mut all: Planners = Vec::new();
-        all.extend(Order::ALL.map(|order| Box::new(FirstFit::new(order)) as Box<dyn Planner>));
-        all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
+        all.extend(Order::ALL.map(|order| Box::new(Fit::first(order)) as Box<dyn Planner>));
+        all.extend(Order::ALL.map(|order| Box::new(Fit::best_gap(order)) as Box<dyn Planner>));
         all.extend(planners![GreedyBySize, GreedyByBreadth]);
         all.extend(planners![Somas::many_objects(), Somas::single_object()]);
         all.extend(planners![Somas::best(), Somas::best_as_published()]);
@@ -59,8 +69,8 @@ const FAMILIES: &[(&str, fn() -> Planners)] = &[
     ("skyline", || planners![BestFit, BestFitReference]),
     ("sharing", || {
         planners![
-            SharedObjectsBySize,
-            SharedObjectsByBreadth,
+            SharedObjects::by_size(),
+            SharedObjects::by_breadth(),
             SharedObjectsInOrder,
             SharedObjectsSizeDistance,
             MxnetSharing::default(),
@@ -82,8 +92,8 @@ const FAMILIES: &[(&str, fn() -> Planners)] = &[
     ("search", || planners![HillClimbTvm, HillClimbVela, Annealing, Tabu, Lns, BlockBuilding]),
     ("exact", || planners![Exact]),
     ("portfolio", || planners![Portfolio, Scaled::default()]),
-    ("milp", milp),
-    ("cp", cp),
+    ("milp", || planners!["mip": crate::milp::Mip::cbc(), crate::milp::Mip::highs()]),
+    ("cp", || planners!["cp": crate::cp::CpPumpkin::default()]),
 ];
 
 /// Every order with every insertion, and the lowest of all; then those that use volumes, as published.
@@ -104,26 +114,6 @@ const OPTIONAL: [(&str, &str, bool); 3] = [
     ("milp", "mip/highs", cfg!(feature = "mip")),
     ("cp", "cp/pumpkin", cfg!(feature = "cp")),
 ];
-
-#[cfg(feature = "mip")]
-fn milp() -> Planners {
-    planners![crate::milp::Mip::cbc(), crate::milp::Mip::highs()]
-}
-
-#[cfg(not(feature = "mip"))]
-fn milp() -> Planners {
-    Vec::new()
-}
-
-#[cfg(feature = "cp")]
-fn cp() -> Planners {
-    planners![crate::cp::CpPumpkin::default()]
-}
-
-#[cfg(not(feature = "cp"))]
-fn cp() -> Planners {
-    Vec::new()
-}
 
 /// The keys of each family, in its order.
 static KEYS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {

@@ -31,7 +31,7 @@ use planlab_dsa::{
 
 use super::Canonical;
 use super::Order;
-use super::greedy::{FirstFit, Rule, place_in_order};
+use super::greedy::{Fit, Rule, place_in_order};
 
 /// Why a plan could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,7 +114,7 @@ struct InOrderOf<'p>(&'p VerifiedPlan<'p>);
 
 impl Planner for InOrderOf<'_> {
     fn descriptor(&self) -> Descriptor {
-        let first_fit = FirstFit::new(Order::Input).descriptor();
+        let first_fit = Fit::first(Order::Input).descriptor();
         let in_place = !self.0.in_place().is_empty();
         Descriptor {
             key: "carried".into(),

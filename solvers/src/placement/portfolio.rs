@@ -34,7 +34,7 @@ use super::Order;
 use super::baseline::Bump;
 use super::exact::Exact;
 use super::exact::minimise::{Minimiser, Task, look};
-use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use super::greedy::{Fit, GreedyByBreadth, GreedyBySize};
 use super::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
 use super::sharing::SharedObjectsInOrder;
 use super::skyline::BestFit;
@@ -135,8 +135,8 @@ fn quickest() -> [Box<dyn Planner>; 2] {
 /// Every greedy planner. First come those that together find the lowest greedy plan of every recorded net, in the order
 /// of the number of nets that each adds; then the rest, the quicker rule first.
 fn greedy() -> Vec<Box<dyn Planner>> {
-    let fit = |order| Box::new(FirstFit::new(order)) as Box<dyn Planner>;
-    let gap = |order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>;
+    let fit = |order| Box::new(Fit::first(order)) as Box<dyn Planner>;
+    let gap = |order| Box::new(Fit::best_gap(order)) as Box<dyn Planner>;
     let mut all = vec![Box::new(BestFit) as Box<dyn Planner>, fit(Order::Size), gap(Order::Load)];
     all.extend([gap(Order::Start), Box::new(GreedyByBreadth), gap(Order::Sections)]);
     all.extend([fit(Order::End), gap(Order::Size), gap(Order::Overlaps)]);

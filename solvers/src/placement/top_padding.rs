@@ -150,10 +150,10 @@ mod tests {
     use planlab_dsa::{Alignment, Budget, Descriptor, LiveRange, Planner, execute};
 
     use super::super::Order;
-    use super::super::greedy::FirstFit;
+    use super::super::greedy::Fit;
     use super::*;
 
-    const FIT: FirstFit = FirstFit::new(Order::Input);
+    const FIT: Fit = Fit::first(Order::Input);
 
     fn aligned(rows: &[(u64, u32, u32)]) -> Instance {
         let buffer = |&(size, start, end): &(u64, u32, u32)| {

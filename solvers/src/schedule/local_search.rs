@@ -35,7 +35,7 @@ use super::pooch::recompute_what_costs_less;
 use super::registry::{budgeted_searches, quick_schedulers};
 use super::residency::Prefetch;
 use super::swap_opt::keep_what_fits;
-use crate::placement::greedy::FirstFit;
+use crate::placement::greedy::Fit;
 use crate::placement::{Order, Portfolio};
 
 const KEY: &str = "local-search";
@@ -357,7 +357,7 @@ fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Of
     }
     if let Ok(instance) = draft.instance(timeline) {
         let budget = Budget { target: Some(Bytes::new(room)), ..Budget::default() };
-        if let Some(plan) = execute(&FirstFit::new(Order::Area), &instance, budget, 0).best {
+        if let Some(plan) = execute(&Fit::first(Order::Area), &instance, budget, 0).best {
             if plan.height().get() <= room {
                 return Ok(plan.offsets().to_vec());
             }

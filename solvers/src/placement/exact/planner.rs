@@ -7,7 +7,7 @@ use super::minimise::{Task, look, minimise};
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
-use crate::placement::greedy::{FirstFit, HONOURS};
+use crate::placement::greedy::{Fit, HONOURS};
 use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
 
@@ -58,7 +58,7 @@ impl Planner for Exact {
             BestFit.plan(run)?;
         }
         for order in START {
-            FirstFit::new(order).plan(run)?;
+            Fit::first(order).plan(run)?;
         }
         search(run)
     }

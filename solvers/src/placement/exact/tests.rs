@@ -7,7 +7,7 @@ use planlab_dsa::{
 };
 use proptest::prelude::*;
 
-use crate::placement::greedy::FirstFit;
+use crate::placement::greedy::Fit;
 use crate::placement::{Order, Portfolio};
 
 use super::kernel::Problem;
@@ -151,7 +151,7 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
         let budget = || Budget { work: Some(200_000), ..Budget::default() };
         let mine = execute(&Portfolio, &case.instance, budget(), 7).height();
         for order in Order::ALL {
-            let theirs = execute(&FirstFit::new(order), &case.instance, budget(), 7).height();
+            let theirs = execute(&Fit::first(order), &case.instance, budget(), 7).height();
             assert!(theirs.is_none() || mine <= theirs, "{}: {mine:?} {theirs:?}", case.name);
         }
     }

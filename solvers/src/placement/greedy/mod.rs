@@ -1,11 +1,10 @@
 //! Greedy planners: an order of the buffers and a rule that chooses the offset of each.
 
-mod best_fit_gap;
 mod by_breadth;
 mod by_size;
 mod executorch;
 mod executorch_closest;
-mod first_fit;
+mod fit;
 mod oneflow;
 mod placer;
 mod somas;
@@ -14,13 +13,12 @@ mod tflm_greedy;
 mod tvm;
 mod xla;
 
-pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub(crate) use by_breadth::broadest_first;
 pub use by_size::GreedyBySize;
 pub use executorch::Executorch;
 pub use executorch_closest::ExecutorchClosest;
-pub use first_fit::FirstFit;
+pub use fit::Fit;
 pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
 pub(crate) use placer::{Rule, place_at_most, place_in_order, plan_in_order};
 pub use somas::Somas;

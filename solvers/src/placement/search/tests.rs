@@ -15,7 +15,7 @@ use super::{
     Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, hill_climb_tvm, hill_climb_vela, start,
 };
 use crate::placement::Order;
-use crate::placement::greedy::FirstFit;
+use crate::placement::greedy::Fit;
 use crate::placement::testing::{descriptor, draws};
 
 fn planners() -> [Box<dyn Planner>; 5] {
@@ -39,7 +39,7 @@ fn hard() -> Instance {
 
 fn best_greedy(instance: &Instance) -> Option<Bytes> {
     let heights =
-        Order::ALL.map(|order| execute(&FirstFit::new(order), instance, Budget::default(), 0).height());
+        Order::ALL.map(|order| execute(&Fit::first(order), instance, Budget::default(), 0).height());
     heights.into_iter().flatten().min()
 }
 

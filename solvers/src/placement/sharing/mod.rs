@@ -6,10 +6,9 @@
 
 mod block_sharing;
 mod blocks;
-mod by_breadth;
-mod by_size;
 mod colours;
 mod graph;
+mod greedy;
 mod in_order;
 mod memory_cost;
 mod mxnet;
@@ -20,9 +19,8 @@ mod size_distance;
 mod stages;
 
 pub use block_sharing::{BlockSharing, SharedBlocks};
-pub use by_breadth::SharedObjectsByBreadth;
-pub use by_size::SharedObjectsBySize;
 pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
+pub use greedy::SharedObjects;
 pub use in_order::SharedObjectsInOrder;
 pub use memory_cost::{MemoryCost, Strategy, lifetimes, memory_cost};
 pub use mxnet::{Means, MxnetSharing};

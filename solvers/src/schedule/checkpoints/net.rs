@@ -13,7 +13,7 @@ use super::candidates::Candidates;
 use super::cut::{Cut, Item};
 use super::swapping::swap_what_hides;
 use crate::placement::Order;
-use crate::placement::greedy::FirstFit;
+use crate::placement::greedy::Fit;
 use crate::placement::sharing::PatentFreeList;
 
 /// A net in training whose forward pass is cut into blocks.
@@ -146,7 +146,7 @@ impl<'p> CheckpointNet<'p> {
 
 /// The offsets of a plan that places the largest areas first.
 fn by_area(instance: &Instance) -> Option<Vec<planlab_dsa::Offset>> {
-    let outcome = execute(&FirstFit::new(Order::Area), instance, Budget::default(), 0);
+    let outcome = execute(&Fit::first(Order::Area), instance, Budget::default(), 0);
     Some(outcome.best?.as_plan().offsets.as_slice().to_vec())
 }
 
