@@ -105,7 +105,7 @@ impl VerifiedPlan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arena, Buffer, LiveRange, Offset, Step};
+    use crate::{Arena, Buffer, LiveRange, Load, Offset, Step};
 
     fn buffer(size: u64, start: u32, end: u32, arena: u16) -> Buffer {
         let live = LiveRange::new(start, end).expect("not empty");

@@ -6,8 +6,8 @@ use rand::RngExt;
 
 use super::{Run, execute};
 use crate::{
-    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Claim, Descriptor, Evidence, Feature, Guarantee, Halt,
-    Honours, InPlace, Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
+    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Claim, Descriptor, Evidence, Feature, Halt, Honours,
+    InPlace, Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
 };
 
 /// A planner that runs a script.
