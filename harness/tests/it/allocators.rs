@@ -1,7 +1,7 @@
 //! Compares our pools with real ones: bytes reserved for the same requests.
 
 use crate::common::{json, run, write};
-use planlab_dsa::{Simulated, Step, Usage};
+use planlab_dsa::{OnlineAllocator, Simulated, Step, Usage};
 use planlab_solvers::online::{ProfileGuided, Requests, Simulator, allocator};
 use planlab_workloads::{Catalog, expected};
 use tempfile::tempdir;
