@@ -25,6 +25,9 @@ pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
 
 type Planners = Vec<Box<dyn Planner>>;
 
+/// The name of a family, and its planners.
+type Family = (&'static str, fn() -> Planners);
+
 /// Planners of a family; none if they need a feature that this build lacks.
 macro_rules! planners {
     ($feature:literal: $($planner:expr),+) => {{
@@ -43,7 +46,7 @@ macro_rules! planners {
 }
 
 /// Every planner, by family, in the order in which lists show them. A family is a folder or a file of this crate.
-const FAMILIES: &[(&str, fn() -> Planners)] = &[
+const FAMILIES: &[Family] = &[
     ("baseline", || planners![Bump]),
     ("greedy", || {
         let mut all: Planners = Vec::new();
