@@ -1,4 +1,4 @@
-// What holds for any bytes at all. The fuzz targets call these with what the fuzzer finds, and the tests
+// What holds for any bytes at all. The fuzz targets call this with what the fuzzer finds, and the tests
 // of `planlab-workloads` with the seeds in `corpus/`.
 
 use planlab_dsa::{Offset, Plan};
@@ -8,6 +8,21 @@ use planlab_workloads::formats::{
 };
 use planlab_workloads::waste::{Cause, Waste};
 use planlab_workloads::{Dialect, ReadOptions};
+
+/// Checks what a fuzz target is named after.
+pub(crate) fn check(target: &str, bytes: &[u8]) {
+    match target {
+        "trace" => check_trace(bytes),
+        "minimalloc" => check_minimalloc(bytes),
+        "plan" => check_plan(bytes),
+        "tflite" => check_tflite(bytes),
+        "snapshot" => check_import("torch-snapshot", bytes),
+        "profile" => check_import("torch-profiler", bytes),
+        "hlo" => check_import("xla-hlo", bytes),
+        "xla_text" => check_import("xla-text", bytes),
+        format => check_import(format, bytes),
+    }
+}
 
 fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
     match read_trace("input", bytes, options) {
@@ -20,7 +35,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
 }
 
 /// Checks that a trace is refused with a line, or comes back from its own text as it was.
-pub(crate) fn check_trace(bytes: &[u8]) {
+fn check_trace(bytes: &[u8]) {
     for pins in [false, true] {
         let Some(trace) = read(bytes, &ReadOptions::default().with_pins(pins)) else { continue };
         let written = write_trace(&trace);
@@ -31,7 +46,7 @@ pub(crate) fn check_trace(bytes: &[u8]) {
 }
 
 /// Every dialect is read without a panic; what can be exported keeps its buffers.
-pub(crate) fn check_minimalloc(bytes: &[u8]) {
+fn check_minimalloc(bytes: &[u8]) {
     for dialect in Dialect::ALL {
         let Some(trace) = read(bytes, &ReadOptions::default().with_dialect(dialect)) else { continue };
         let Ok(written) = write_minimalloc(&trace) else { continue };
@@ -41,7 +56,7 @@ pub(crate) fn check_minimalloc(bytes: &[u8]) {
 }
 
 /// Checks that a plan is refused, or comes back as it was if it has an offset for every buffer.
-pub(crate) fn check_plan(bytes: &[u8]) {
+fn check_plan(bytes: &[u8]) {
     let file = b"id,lower,upper,size,may_overwrite\na,0,3,8,\nb,2,4,8,a\nc,1,2,4,\n";
     let trace = read_trace("trace", file, &ReadOptions::default()).expect("valid");
     let rows = |name: &str, bytes: &[u8]| PlanFile::read(name, bytes, InputLimits::default());
@@ -57,7 +72,7 @@ pub(crate) fn check_plan(bytes: &[u8]) {
 }
 
 /// Checks that a file of another tool is refused with a place, or every trace in it comes back from its own text.
-pub(crate) fn check_import(format: &str, bytes: &[u8]) {
+fn check_import(format: &str, bytes: &[u8]) {
     let reader = import::reader(format).expect("a format");
     let imported = match import::import("input", bytes, Some(reader), &ReadOptions::default()) {
         Ok(imported) => imported.expect("the format was said"),
@@ -90,28 +105,8 @@ pub(crate) fn check_import(format: &str, bytes: &[u8]) {
     }
 }
 
-pub(crate) fn check_snapshot(bytes: &[u8]) {
-    check_import("torch-snapshot", bytes);
-}
-
-pub(crate) fn check_profile(bytes: &[u8]) {
-    check_import("torch-profiler", bytes);
-}
-
-pub(crate) fn check_hlo(bytes: &[u8]) {
-    check_import("xla-hlo", bytes);
-}
-
-pub(crate) fn check_onnx(bytes: &[u8]) {
-    check_import("onnx", bytes);
-}
-
-pub(crate) fn check_executorch(bytes: &[u8]) {
-    check_import("executorch", bytes);
-}
-
 /// Checks that a model also takes a plan, and stays the model that it was.
-pub(crate) fn check_tflite(bytes: &[u8]) {
+fn check_tflite(bytes: &[u8]) {
     check_import("tflite", bytes);
     let read = |bytes: &[u8]| import::import("input", bytes, None, &ReadOptions::default()).ok().flatten();
     let Some(before) = read(bytes) else { return };
@@ -132,20 +127,4 @@ pub(crate) fn check_tflite(bytes: &[u8]) {
         read.parts.iter().map(|part| part.trace.instance.clone()).collect::<Vec<_>>()
     };
     assert_eq!(instances(&before), instances(&after));
-}
-
-pub(crate) fn check_xla_text(bytes: &[u8]) {
-    check_import("xla-text", bytes);
-}
-
-pub(crate) fn check_glow(bytes: &[u8]) {
-    check_import("glow", bytes);
-}
-
-pub(crate) fn check_iopddl(bytes: &[u8]) {
-    check_import("iopddl", bytes);
-}
-
-pub(crate) fn check_ggml(bytes: &[u8]) {
-    check_import("ggml", bytes);
 }

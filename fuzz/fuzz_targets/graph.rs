@@ -1,6 +1,2 @@
 #![no_main]
-
-#[path = "../graph_checks.rs"]
-mod checks;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checks::check_graph(bytes));
+include!("../target.rs");

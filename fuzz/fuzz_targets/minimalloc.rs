@@ -1,7 +1,2 @@
 #![no_main]
-
-#[path = "../checks.rs"]
-#[allow(dead_code)]
-mod checks;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checks::check_minimalloc(bytes));
+include!("../target.rs");

@@ -6,8 +6,9 @@ use std::path::Path;
 #[path = "../../../fuzz/checks.rs"]
 mod checks;
 
-fn replay(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+fn replay(target: &str, corpus: &str) {
+    let check = |bytes: &[u8]| checks::check(target, bytes);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(corpus);
     let mut seeds = 0;
     for entry in fs::read_dir(&folder).expect("a corpus") {
         let bytes = fs::read(entry.expect("readable").path()).expect("readable");
@@ -23,57 +24,28 @@ fn replay(target: &str, check: fn(&[u8])) {
         }
         seeds += 1;
     }
-    assert!(seeds >= 4, "{target} has {seeds} seeds");
+    assert!(seeds >= 4, "{corpus} has {seeds} seeds");
 }
 
-#[test]
-fn traces() {
-    replay("trace", checks::check_trace);
+macro_rules! replay {
+    ($($test:ident: $targets:expr, $corpus:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            $targets.into_iter().for_each(|target| replay(target, $corpus));
+        }
+    )*};
 }
 
-#[test]
-fn minimalloc_files() {
-    replay("minimalloc", checks::check_minimalloc);
-}
-
-#[test]
-fn plans() {
-    replay("plan", checks::check_plan);
-}
-
-#[test]
-fn snapshots() {
-    replay("snapshot", checks::check_snapshot);
-}
-
-#[test]
-fn modules_of_xla() {
-    replay("hlo", checks::check_hlo);
-}
-
-#[test]
-fn models_of_onnx() {
-    replay("onnx", checks::check_onnx);
-}
-
-#[test]
-fn models_of_tflite() {
-    replay("tflite", checks::check_tflite);
-}
-
-#[test]
-fn programs_of_executorch() {
-    replay("executorch", checks::check_executorch);
-}
-
-#[test]
-fn texts_of_compilers() {
-    let checks = [checks::check_xla_text, checks::check_glow, checks::check_iopddl, checks::check_ggml];
+replay! {
+    traces: ["trace"], "trace";
+    minimalloc_files: ["minimalloc"], "minimalloc";
+    plans: ["plan"], "plan";
+    snapshots: ["snapshot"], "snapshot";
+    profiles: ["profile"], "profile";
+    modules_of_xla: ["hlo"], "hlo";
+    models_of_onnx: ["onnx"], "onnx";
+    models_of_tflite: ["tflite"], "tflite";
+    programs_of_executorch: ["executorch"], "executorch";
     // Each on the others' files, too.
-    checks.into_iter().for_each(|check| replay("texts", check));
-}
-
-#[test]
-fn profiles() {
-    replay("profile", checks::check_profile);
+    texts_of_compilers: ["xla_text", "glow", "iopddl", "ggml"], "texts";
 }
