@@ -37,7 +37,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
 /// Checks that a trace is refused with a line, or comes back from its own text as it was.
 fn check_trace(bytes: &[u8]) {
     for pins in [false, true] {
-        let Some(trace) = read(bytes, &ReadOptions::default().with_pins(pins)) else { continue };
+        let Some(trace) = read(bytes, &ReadOptions { pins, ..ReadOptions::default() }) else { continue };
         let written = write_trace(&trace);
         let again = read(&written, &ReadOptions::default()).expect("what is written can be read");
         assert_eq!(again.instance, trace.instance);
@@ -48,7 +48,7 @@ fn check_trace(bytes: &[u8]) {
 /// Every dialect is read without a panic; what can be exported keeps its buffers.
 fn check_minimalloc(bytes: &[u8]) {
     for dialect in Dialect::ALL {
-        let Some(trace) = read(bytes, &ReadOptions::default().with_dialect(dialect)) else { continue };
+        let Some(trace) = read(bytes, &ReadOptions { dialect, ..ReadOptions::default() }) else { continue };
         let Ok(written) = write_minimalloc(&trace) else { continue };
         let again = read(&written, &ReadOptions::default()).expect("what is written can be read");
         assert_eq!(again.instance.buffers(), trace.instance.buffers());

@@ -63,9 +63,15 @@ impl FileOptions {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| bad("`alignment` is 0".to_owned()))?),
             None => None,
         };
-        let options = ReadOptions::default().with_dialect(dialect).with_pins(self.pins);
-        let options = options.with_in_place(self.in_place);
-        Ok(options.with_alignment(alignment).with_part(self.part).with_dims(self.dims))
+        Ok(ReadOptions {
+            dialect,
+            alignment,
+            pins: self.pins,
+            without_in_place: !self.in_place,
+            part: self.part,
+            dims: self.dims,
+            ..ReadOptions::default()
+        })
     }
 }
 

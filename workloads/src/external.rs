@@ -100,7 +100,7 @@ impl External {
         let file = self.path.display().to_string();
         let input =
             fs::File::open(&self.path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
-        let mut trace = read_trace_from(&file, input, &ReadOptions::default().with_limits(limits))?;
+        let mut trace = read_trace_from(&file, input, &ReadOptions { limits, ..ReadOptions::default() })?;
         trace.name_workload(&self.key);
         if let Some(capacity) = self.capacity {
             trace.labels.metadata.push(("capacity".to_owned(), capacity.to_string()));

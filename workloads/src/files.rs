@@ -53,13 +53,15 @@ pub struct FileWorkload {
 
 impl FileOptions {
     fn reading(&self, limits: InputLimits) -> ReadOptions {
-        ReadOptions::default()
-            .with_pins(self.pins)
-            .with_alignment(self.align)
-            .with_limits(limits)
-            .with_part(self.part.clone())
-            .with_dims(self.dims.clone())
-            .with_in_place(!self.without_in_place)
+        ReadOptions {
+            pins: self.pins,
+            alignment: self.align,
+            limits,
+            part: self.part.clone(),
+            dims: self.dims.clone(),
+            without_in_place: self.without_in_place,
+            ..ReadOptions::default()
+        }
     }
 
     fn read(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {

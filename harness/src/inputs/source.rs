@@ -135,10 +135,15 @@ impl Source {
     }
 
     pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
-        let options = ReadOptions::default().with_pins(self.pins).with_limits(limits());
-        let options = options.with_alignment(alignment(self.align)?);
-        let options = options.with_part(self.part.clone()).with_dims(self.dims.clone());
-        Ok(options.with_in_place(self.in_place))
+        Ok(ReadOptions {
+            pins: self.pins,
+            limits: limits(),
+            alignment: alignment(self.align)?,
+            part: self.part.clone(),
+            dims: self.dims.clone(),
+            without_in_place: !self.in_place,
+            ..ReadOptions::default()
+        })
     }
 }
 
@@ -273,7 +278,7 @@ pub(crate) fn import_parts(
     format: Option<&Reader>,
     options: ReadOptions,
 ) -> Result<Imported, Failure> {
-    Ok(import::read(name(argument), reader(argument)?, format, &options.with_limits(limits()))?)
+    Ok(import::read(name(argument), reader(argument)?, format, &ReadOptions { limits: limits(), ..options })?)
 }
 
 /// Reads the rows of a plan.

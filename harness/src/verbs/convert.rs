@@ -50,13 +50,15 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     let target = Target::open(&args.output, [file].into_iter().chain(args.plan.as_deref()))?;
     let open = |path| Ok::<_, Failure>((Target::open(path, [file])?, path));
     let plan = args.plan.as_deref().map(open).transpose()?;
-    let options = ReadOptions::default()
-        .with_dialect(dialect)
-        .with_alignment(inputs::alignment(args.align)?)
-        .with_pins(args.pins)
-        .with_in_place(args.in_place == Choice::Yes)
-        .with_part(args.parts.part.clone())
-        .with_dims(args.parts.dims.clone());
+    let options = ReadOptions {
+        dialect,
+        alignment: inputs::alignment(args.align)?,
+        pins: args.pins,
+        without_in_place: args.in_place != Choice::Yes,
+        part: args.parts.part.clone(),
+        dims: args.parts.dims.clone(),
+        ..ReadOptions::default()
+    };
     let mut imported = inputs::import_parts(&args.file, format.and_then(import::reader), options.clone())?;
     let dropped = std::mem::take(&mut imported.dropped);
     dropped.iter().for_each(|dropped| note(&dropped.to_string()));

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let (mut bytes, started) = (0, Instant::now());
-    let options = ReadOptions::default().with_limits(InputLimits::new(u64::MAX));
+    let options = ReadOptions { limits: InputLimits::new(u64::MAX), ..ReadOptions::default() };
     let input = Counted(LargeSnapshot::new(events), &mut bytes);
     let imported = import::import("large.pickle", input, None, &options)?.ok_or("it is no snapshot")?;
     let (seconds, peak) = (started.elapsed().as_secs_f64(), peak()?);

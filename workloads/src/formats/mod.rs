@@ -157,7 +157,6 @@ impl std::str::FromStr for Dialect {
 
 /// How a trace is read.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct ReadOptions {
     /// What `upper` means. Default: half-open.
     pub dialect: Dialect,
@@ -176,62 +175,4 @@ pub struct ReadOptions {
     pub dims: Vec<(String, u64)>,
     /// Leave out the permissions to overwrite a buffer in place. Default: as the file says.
     pub without_in_place: bool,
-}
-
-impl ReadOptions {
-    /// The same with another dialect.
-    #[must_use]
-    pub const fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
-        self
-    }
-
-    /// The same, a plan's offsets taken as pins or not.
-    #[must_use]
-    pub const fn with_pins(mut self, pins: bool) -> Self {
-        self.pins = pins;
-        self
-    }
-
-    /// The same, steps ranked always or only where they must be.
-    #[must_use]
-    pub const fn with_rank_steps(mut self, rank: bool) -> Self {
-        self.rank_steps = rank;
-        self
-    }
-
-    /// The same with other limits of what is read.
-    #[must_use]
-    pub const fn with_limits(mut self, limits: InputLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The same, of a file that holds several traces the one with this name.
-    #[must_use]
-    pub fn with_part(mut self, part: Option<String>) -> Self {
-        self.part = part;
-        self
-    }
-
-    /// The same with values of dynamic dimensions, by name.
-    #[must_use]
-    pub fn with_dims(mut self, dims: Vec<(String, u64)>) -> Self {
-        self.dims = dims;
-        self
-    }
-
-    /// The same, with the file's permissions to overwrite in place or without them.
-    #[must_use]
-    pub const fn with_in_place(mut self, in_place: bool) -> Self {
-        self.without_in_place = !in_place;
-        self
-    }
-
-    /// The same with an alignment that overrides the file's.
-    #[must_use]
-    pub const fn with_alignment(mut self, alignment: Option<Alignment>) -> Self {
-        self.alignment = alignment;
-        self
-    }
 }

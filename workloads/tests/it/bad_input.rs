@@ -87,6 +87,7 @@ fn headers_that_are_wrong() {
     );
     refused("# alignment: 0\nid,lower,upper,size\n", "t.csv:1: the alignment is 0");
     refused("# alignment: x\n", "t.csv:1: the alignment `x` is not a whole number");
+    refused("# step-unit: fortnight\n", "t.csv:1: the step unit `fortnight` is not one of ns, us, ms, s");
     refused("# arena a: 1\n# arena a: 2\n", "t.csv:2: the arena `a` is declared twice");
 }
 
@@ -330,7 +331,7 @@ fn the_unpacked_size_is_limited_and_the_limit_can_be_raised() {
     let text = rows(&(0..1000).map(|id| format!("{id},0,2,4\n\n")).collect::<String>());
     let packed = compress(text.as_bytes(), 3).expect("compressed");
     let read = |bytes: &[u8], limit: usize| {
-        let options = ReadOptions::default().with_limits(InputLimits::new(limit as u64));
+        let options = ReadOptions { limits: InputLimits::new(limit as u64), ..ReadOptions::default() };
         read_trace("t.csv", bytes, &options).map(|trace| trace.instance.len())
     };
     for (bytes, unpacked) in [(text.as_bytes(), ""), (&packed, " unpacked")] {
@@ -396,7 +397,7 @@ fn gzip_is_unpacked_whatever_the_name() {
 fn what_gzip_unpacks_to_is_limited() {
     let bomb = gzip(&vec![b'\n'; 1 << 22]);
     assert!(bomb.len() < 10_000);
-    let options = ReadOptions::default().with_limits(InputLimits::new(1 << 20));
+    let options = ReadOptions { limits: InputLimits::new(1 << 20), ..ReadOptions::default() };
     let error = read_trace("t.csv", &bomb, &options).expect_err("too long");
     assert!(error.reason().contains("more than 1048576 bytes unpacked"), "{error}");
     let error = read_document("t.toml", &bomb[..], InputLimits::new(1 << 20)).expect_err("too long");
@@ -496,8 +497,8 @@ fn a_plan_is_no_trace_unless_its_offsets_are_wanted_as_pins() {
         text,
         "t.csv:2: this is a plan, not a trace (a trace comes before its plan); with `--pins` its offsets are fixed",
     );
-    let trace =
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default().with_pins(true)).expect("asked for");
+    let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions { pins: true, ..ReadOptions::default() })
+        .expect("asked for");
     assert_eq!(trace.instance.buffers()[1].pin, Some(Offset::new(4)));
 }
 
@@ -534,7 +535,7 @@ fn dialects_say_which_ends_belong_to_a_life() {
     for (dialect, life) in
         [(Dialect::HalfOpen, (2, 4)), (Dialect::Inclusive, (2, 5)), (Dialect::Open, (3, 4))]
     {
-        let options = ReadOptions::default().with_dialect(dialect);
+        let options = ReadOptions { dialect, ..ReadOptions::default() };
         let trace = read_trace("t.csv", text.as_bytes(), &options).expect("valid");
         assert_eq!(<(u32, u32)>::from(trace.instance.buffers()[0].live), life);
     }
@@ -552,7 +553,7 @@ fn nanoseconds_are_ranked_and_kept() {
     assert_eq!(lives, [(0, 2), (1, 3)]);
     assert_eq!(trace.labels.buffers[1].original_steps, Some((9_000_000_000, 9_999_999_999)));
     assert_eq!(read(rows("a,5,9,4\n")).expect("valid").labels.buffers[0].original_steps, None);
-    let asked = ReadOptions::default().with_rank_steps(true);
+    let asked = ReadOptions { rank_steps: true, ..ReadOptions::default() };
     let ranked = read_trace("t.csv", rows("a,5,9,4\n").as_bytes(), &asked).expect("valid");
     assert_eq!(ranked.instance.horizon(), Step::new(1));
 }
@@ -586,7 +587,7 @@ fn alignment_metadata_round_and_columns_do_not() {
         (buffer.size.get(), buffer.align.get(), trace.labels.buffers[id].requested.map(|b| b.get()))
     };
     assert_eq!([of(0), of(1)], [(512, 512, Some(5)), (1024, 64, Some(600))]);
-    let options = ReadOptions::default().with_alignment(Alignment::new(64));
+    let options = ReadOptions { alignment: Alignment::new(64), ..ReadOptions::default() };
     let trace =
         read_trace("t.csv", b"# alignment: 512\nid,lower,upper,size\na,0,2,5\n", &options).expect("valid");
     assert_eq!(trace.instance.buffers()[0].size.get(), 64);

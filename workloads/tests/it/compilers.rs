@@ -165,7 +165,7 @@ fn weights_that_nodes_make_of_constants_are_no_buffers() {
 
 #[test]
 fn models_are_read_wherever_a_trace_is() {
-    let options = ReadOptions::default().with_alignment(planlab_dsa::Alignment::new(64));
+    let options = ReadOptions { alignment: planlab_dsa::Alignment::new(64), ..ReadOptions::default() };
     for file in [HLO, SQUEEZENET] {
         let trace = read_trace(file, &sample(file), &options).expect("valid");
         assert!(trace.instance.buffers().iter().all(|buffer| buffer.size.get().is_multiple_of(64)));
@@ -201,7 +201,7 @@ fn dynamic_dimensions_are_named_and_can_be_given() {
     let model = adding(&[Ok(4), Err("batch"), Err("")]);
     let error = |dims: &[(&str, u64)]| {
         let dims = dims.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        import_with("m.onnx", &model, &ReadOptions::default().with_dims(dims)).map(drop)
+        import_with("m.onnx", &model, &ReadOptions { dims, ..ReadOptions::default() }).map(drop)
     };
     let refused = |dims: &[(&str, u64)]| error(dims).expect_err("dynamic").to_string();
     assert_eq!(
@@ -218,7 +218,8 @@ fn dynamic_dimensions_are_named_and_can_be_given() {
     );
     assert!(error(&[("batch", 3), ("x[2]", 5)]).is_ok());
     let dims = vec![("batch".to_owned(), 3), ("x[2]".to_owned(), 5)];
-    let imported = import_with("m.onnx", &model, &ReadOptions::default().with_dims(dims)).expect("fixed");
+    let imported =
+        import_with("m.onnx", &model, &ReadOptions { dims, ..ReadOptions::default() }).expect("fixed");
     let sizes: Vec<u64> =
         only_part(&imported).trace.instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
     assert_eq!(sizes, [240, 240]);

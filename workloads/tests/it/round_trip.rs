@@ -200,7 +200,7 @@ fn idealloc_files_keep_every_conflict() {
     let written = planlab_workloads::formats::write_idealloc(&trace).expect("can be said");
     let lines: Vec<&[u8]> = written.split(|&byte| byte == b'\n').collect();
     assert_eq!(lines[..3], [&b"id,lower,upper,size"[..], b"0,14,18,4", b"1,0,2,8"]);
-    let options = ReadOptions::default().with_dialect(planlab_workloads::Dialect::Open);
+    let options = ReadOptions { dialect: planlab_workloads::Dialect::Open, ..ReadOptions::default() };
     let back = read_trace("i.csv", &written, &options).expect("valid");
     assert_eq!(back.instance.load().bytes, trace.instance.load().bytes);
     let conflicts = |instance: &planlab_dsa::Instance| -> Vec<bool> {

@@ -117,7 +117,7 @@ fn offsets_are_aligned_as_pytorchs_addresses_are() {
         let own = part.own_plan().expect("every buffer has an address");
         part.trace.instance.verify(own).expect("PyTorch's own placement is a plan");
     }
-    let options = ReadOptions::default().with_alignment(planlab_dsa::Alignment::new(64));
+    let options = ReadOptions { alignment: planlab_dsa::Alignment::new(64), ..ReadOptions::default() };
     let part = only_part(import_with(STREAMS, &options));
     assert!(part.trace.instance.buffers().iter().all(|buffer| buffer.align.get() == 64));
 }
@@ -151,7 +151,10 @@ fn a_stream_is_a_part() {
     let (mut buffers, mut counts) = (0, 0);
     for stream in [0, 4112] {
         let name = format!("cuda:0/stream-{stream}");
-        let part = only_part(import_with(STREAMS, &ReadOptions::default().with_part(Some(name.clone()))));
+        let part = only_part(import_with(
+            STREAMS,
+            &ReadOptions { part: Some(name.clone()), ..ReadOptions::default() },
+        ));
         assert_eq!(part.name, name);
         buffers += part.trace.instance.len();
         let framework = part.framework.expect("PyTorch");
@@ -163,7 +166,7 @@ fn a_stream_is_a_part() {
     }
     assert!(counts > 0);
     assert_eq!(buffers, all.trace.instance.len());
-    let options = ReadOptions::default().with_part(Some("cuda:1".to_owned()));
+    let options = ReadOptions { part: Some("cuda:1".to_owned()), ..ReadOptions::default() };
     let error =
         read_trace(STREAMS, stored_file(STREAMS).expect("embedded"), &options).expect_err("no such part");
     assert!(error.reason().contains("no part `cuda:1` in it; it has cuda:0"), "{error}");
@@ -198,7 +201,7 @@ fn recordings_are_traces_wherever_traces_are_read() {
 
 #[test]
 fn sizes_are_rounded_where_an_alignment_is_asked_for() {
-    let options = ReadOptions::default().with_alignment(planlab_dsa::Alignment::new(512));
+    let options = ReadOptions { alignment: planlab_dsa::Alignment::new(512), ..ReadOptions::default() };
     let part = only_part(import_with(EARLY, &options));
     assert_eq!(part.trace.instance.load().bytes.get(), 5_762_142_352 + 42_864);
     let waste = Waste::of(&part.trace, &part.framework.expect("PyTorch")).expect("segments");

@@ -50,7 +50,7 @@ pub fn with_offline_plan(
     limits: InputLimits,
 ) -> Result<Vec<u8>, IntoModelError> {
     let reader = import::reader("tflite");
-    let options = ReadOptions::default().with_limits(limits);
+    let options = ReadOptions { limits, ..ReadOptions::default() };
     let imported = import::read(file, model, reader, &options)?;
     let other = |reason| IntoModelError::Other { file: file.to_owned(), reason };
     let own = only_part(imported).map_err(other)?;

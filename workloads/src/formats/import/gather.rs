@@ -239,7 +239,10 @@ mod tests {
     #[test]
     fn buffers_are_aligned_by_the_rule_of_their_framework() {
         let read = |rounds, given| {
-            let options = ReadOptions::default().with_alignment(Alignment::new(given).filter(|_| given > 0));
+            let options = ReadOptions {
+                alignment: Alignment::new(given).filter(|_| given > 0),
+                ..ReadOptions::default()
+            };
             let mut gather = Gather::new("net", &options);
             gather.align_as(Rule { bytes: 64, rounds, why: "as in a tool" });
             gather.buffer(Found { name: "a".to_owned(), start: 0, end: 2, size: 65, ..Found::default() });
