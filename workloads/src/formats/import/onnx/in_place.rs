@@ -2,83 +2,7 @@
 //! same place.
 
 use super::messages::{Node, is_own};
-
-/// Operators of one such input, their first. Others that they have hold parameters.
-const UNARY: [&str; 46] = [
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "BatchNormalization",
-    "BitwiseNot",
-    "Cast",
-    "CastLike",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Cos",
-    "Cosh",
-    "DequantizeLinear",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Floor",
-    "HardSigmoid",
-    "HardSwish",
-    "IsInf",
-    "IsNaN",
-    "LeakyRelu",
-    "Log",
-    "Neg",
-    "Not",
-    "PRelu",
-    "QuantizeLinear",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Shrink",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Tan",
-    "Tanh",
-    "ThresholdedRelu",
-];
-
-/// Operators of two such inputs. Those of more add one after the other to what the first two gave.
-const BINARY: [&str; 23] = [
-    "Add",
-    "And",
-    "BitShift",
-    "BitwiseAnd",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Div",
-    "Equal",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Mean",
-    "Min",
-    "Mod",
-    "Mul",
-    "Or",
-    "Pow",
-    "Sub",
-    "Sum",
-    "Where",
-    "Xor",
-];
+use super::rules::{BROADCAST, COMPARE, ELEMENTWISE};
 
 /// The inputs that a node reads when elements of its output are there already.
 pub(super) fn read_later(node: &Node) -> &[String] {
@@ -100,8 +24,11 @@ pub(super) fn inputs(node: &Node) -> std::ops::Range<usize> {
     match op {
         // The condition comes first.
         "Where" => 1..3,
-        _ if BINARY.contains(&op) => 0..2,
-        _ if UNARY.contains(&op) => 0..1,
+        // Operators of more inputs add one after the other to what the first two gave.
+        _ if BROADCAST.contains(&op) || COMPARE.contains(&op) => 0..2,
+        // Others that they have hold parameters.
+        "Cast" | "CastLike" | "DequantizeLinear" | "IsInf" | "IsNaN" | "QuantizeLinear" => 0..1,
+        _ if ELEMENTWISE.contains(&op) => 0..1,
         _ => 0..0,
     }
 }

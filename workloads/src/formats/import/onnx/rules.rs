@@ -68,27 +68,31 @@ impl<'v> Call<'v> {
     }
 }
 
-/// Outputs that are shaped as the first input.
+/// Each element of the output is made from that of the first input at the same place.
+#[rustfmt::skip]
+pub(super) const ELEMENTWISE: &[&str] = &[
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil",
+    "Celu", "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu",
+    "Log", "Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin",
+    "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+];
+/// Other outputs that are shaped as the first input.
 #[rustfmt::skip]
 const AS_FIRST: &[&str] = &[
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil",
-    "Celu", "Clip", "Cos", "Cosh", "CumSum", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
-    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "LRN",
-    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
-    "Mish", "Neg", "Not", "PRelu", "RMSNormalization", "Reciprocal", "Relu", "Round", "Scatter",
-    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "SimplifiedLayerNormalization",
-    "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
-    "Trilu",
+    "CumSum", "Dropout", "Gelu", "GroupNormalization", "Hardmax", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish",
+    "RMSNormalization", "Scatter", "ScatterElements", "ScatterND", "SimplifiedLayerNormalization", "Softmax",
+    "Swish", "Trilu",
 ];
 /// Numpy's broadcasting, in the type of the first input.
 #[rustfmt::skip]
-const BROADCAST: &[&str] = &[
+pub(super) const BROADCAST: &[&str] = &[
     "Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Mean", "Min", "Mod", "Mul",
     "Pow", "Sub", "Sum",
 ];
 /// The same, with truth values.
 #[rustfmt::skip]
-const COMPARE: &[&str] = &[
+pub(super) const COMPARE: &[&str] = &[
     "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor",
 ];
 
@@ -104,7 +108,7 @@ pub(super) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
         return Err(format!("operators of `{domain}` have no rule here"));
     }
     match op {
-        _ if AS_FIRST.contains(&op) => as_first(call),
+        _ if ELEMENTWISE.contains(&op) || AS_FIRST.contains(&op) => as_first(call),
         _ if BROADCAST.contains(&op) => broadcast(call, None),
         _ if COMPARE.contains(&op) => broadcast(call, Some(BOOL)),
         "Where" => broadcast_where(call),
