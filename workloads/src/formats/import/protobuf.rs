@@ -29,6 +29,17 @@ pub(super) enum Holds {
     Message(&'static Layout),
 }
 
+/// Layouts: the name of each, the type of a message that takes room of its own, and the fields.
+macro_rules! layouts {
+    ($($name:ident($($message:ty)?): $($number:literal $holds:ident $(($inner:ident))?),*;)*) => {$(
+        static $name: Layout = Layout {
+            size: size_of::<($($message,)?)>(),
+            fields: &[$(($number, Holds::$holds $((&$inner))?)),*],
+        };
+    )*};
+}
+pub(super) use layouts;
+
 /// A message with its layout.
 pub(super) trait Known: Message + Default {
     const LAYOUT: &'static Layout;
@@ -267,8 +278,7 @@ mod tests {
         const LAYOUT: &'static Layout = &TREE;
     }
 
-    static TREE: Layout =
-        Layout { size: size_of::<Tree>(), fields: &[(1, Holds::Text), (2, Holds::Message(&TREE))] };
+    layouts! { TREE(Tree): 1 Text, 2 Message(TREE); }
 
     fn refused(bytes: Vec<u8>) -> FormatError {
         decode::<Tree>("tree", &bytes.into()).expect_err("broken")

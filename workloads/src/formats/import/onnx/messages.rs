@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::formats::import::protobuf::{Holds, Known, Layout};
+use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Model {
@@ -180,63 +180,21 @@ pub(super) struct Dim {
 }
 
 impl Known for Model {
-    const LAYOUT: &'static Layout = &Layout {
-        size: size_of::<Self>(),
-        fields: &[(2, Holds::Text), (7, Holds::Message(&GRAPH)), (8, Holds::Message(&OPERATOR_SET))],
-    };
+    const LAYOUT: &'static Layout = &MODEL;
 }
 
-static OPERATOR_SET: Layout = Layout { size: size_of::<OperatorSet>(), fields: &[(1, Holds::Text)] };
-
-static GRAPH: Layout = Layout {
-    size: size_of::<Graph>(),
-    fields: &[
-        (1, Holds::Message(&NODE)),
-        (2, Holds::Text),
-        (5, Holds::Message(&TENSOR)),
-        (11, Holds::Message(&VALUE_INFO)),
-        (12, Holds::Message(&VALUE_INFO)),
-        (13, Holds::Message(&VALUE_INFO)),
-        (15, Holds::Message(&SPARSE_TENSOR)),
-    ],
-};
-static NODE: Layout = Layout {
-    size: size_of::<Node>(),
-    fields: &[
-        (1, Holds::Text),
-        (2, Holds::Text),
-        (3, Holds::Text),
-        (4, Holds::Text),
-        (5, Holds::Message(&ATTRIBUTE)),
-        (7, Holds::Text),
-    ],
-};
-static ATTRIBUTE: Layout = Layout {
-    size: size_of::<Attribute>(),
-    fields: &[
-        (1, Holds::Text),
-        (5, Holds::Message(&TENSOR)),
-        (6, Holds::Message(&GRAPH)),
-        (7, Holds::Floats),
-        (8, Holds::Numbers),
-        (11, Holds::Message(&GRAPH)),
-    ],
-};
-static TENSOR: Layout = Layout {
-    size: size_of::<Tensor>(),
-    fields: &[
-        (1, Holds::Numbers),
-        (4, Holds::Floats),
-        (5, Holds::Numbers),
-        (7, Holds::Numbers),
-        (8, Holds::Text),
-    ],
-};
-static SPARSE_TENSOR: Layout =
-    Layout { size: size_of::<SparseTensor>(), fields: &[(1, Holds::Message(&TENSOR)), (3, Holds::Numbers)] };
-static VALUE_INFO: Layout =
-    Layout { size: size_of::<ValueInfo>(), fields: &[(1, Holds::Text), (2, Holds::Message(&TYPE))] };
-static TYPE: Layout = Layout { size: 0, fields: &[(1, Holds::Message(&TENSOR_TYPE))] };
-static TENSOR_TYPE: Layout = Layout { size: 0, fields: &[(2, Holds::Message(&SHAPE))] };
-static SHAPE: Layout = Layout { size: 0, fields: &[(1, Holds::Message(&DIM))] };
-static DIM: Layout = Layout { size: size_of::<Dim>(), fields: &[(2, Holds::Text)] };
+layouts! {
+    MODEL(Model): 2 Text, 7 Message(GRAPH), 8 Message(OPERATOR_SET);
+    OPERATOR_SET(OperatorSet): 1 Text;
+    GRAPH(Graph): 1 Message(NODE), 2 Text, 5 Message(TENSOR), 11 Message(VALUE_INFO), 12 Message(VALUE_INFO),
+        13 Message(VALUE_INFO), 15 Message(SPARSE_TENSOR);
+    NODE(Node): 1 Text, 2 Text, 3 Text, 4 Text, 5 Message(ATTRIBUTE), 7 Text;
+    ATTRIBUTE(Attribute): 1 Text, 5 Message(TENSOR), 6 Message(GRAPH), 7 Floats, 8 Numbers, 11 Message(GRAPH);
+    TENSOR(Tensor): 1 Numbers, 4 Floats, 5 Numbers, 7 Numbers, 8 Text;
+    SPARSE_TENSOR(SparseTensor): 1 Message(TENSOR), 3 Numbers;
+    VALUE_INFO(ValueInfo): 1 Text, 2 Message(TYPE);
+    TYPE(): 1 Message(TENSOR_TYPE);
+    TENSOR_TYPE(): 2 Message(SHAPE);
+    SHAPE(): 1 Message(DIM);
+    DIM(Dim): 2 Text;
+}

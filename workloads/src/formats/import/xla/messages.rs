@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::formats::import::protobuf::{Holds, Known, Layout};
+use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct HloProto {
@@ -118,30 +118,19 @@ pub(super) const FREE: i32 = 1;
 pub(super) const SHARE_WITH: i32 = 2;
 
 impl Known for HloProto {
-    const LAYOUT: &'static Layout = &Layout {
-        size: size_of::<Self>(),
-        fields: &[(1, Holds::Message(&MODULE)), (3, Holds::Message(&ASSIGNMENT))],
-    };
+    const LAYOUT: &'static Layout = &PROTO;
 }
 
-static MODULE: Layout = Layout { size: 0, fields: &[(1, Holds::Text), (3, Holds::Message(&COMPUTATION))] };
-static COMPUTATION: Layout =
-    Layout { size: size_of::<HloComputation>(), fields: &[(2, Holds::Message(&INSTRUCTION))] };
-static INSTRUCTION: Layout =
-    Layout { size: size_of::<HloInstruction>(), fields: &[(1, Holds::Text), (2, Holds::Text)] };
-static ASSIGNMENT: Layout = Layout {
-    size: 0,
-    fields: &[
-        (1, Holds::Message(&LOGICAL)),
-        (3, Holds::Message(&ALLOCATION)),
-        (4, Holds::Message(&HEAP_TRACE)),
-    ],
-};
-static LOGICAL: Layout =
-    Layout { size: size_of::<LogicalBuffer>(), fields: &[(3, Holds::Message(&LOCATION))] };
-static LOCATION: Layout = Layout { size: 0, fields: &[(2, Holds::Text), (3, Holds::Numbers)] };
-static ALLOCATION: Layout =
-    Layout { size: size_of::<BufferAllocation>(), fields: &[(9, Holds::Message(&ASSIGNED))] };
-static ASSIGNED: Layout = Layout { size: size_of::<Assigned>(), fields: &[] };
-static HEAP_TRACE: Layout = Layout { size: size_of::<HeapTrace>(), fields: &[(1, Holds::Message(&EVENT))] };
-static EVENT: Layout = Layout { size: size_of::<HeapEvent>(), fields: &[(4, Holds::Text)] };
+layouts! {
+    PROTO(HloProto): 1 Message(MODULE), 3 Message(ASSIGNMENT);
+    MODULE(): 1 Text, 3 Message(COMPUTATION);
+    COMPUTATION(HloComputation): 2 Message(INSTRUCTION);
+    INSTRUCTION(HloInstruction): 1 Text, 2 Text;
+    ASSIGNMENT(): 1 Message(LOGICAL), 3 Message(ALLOCATION), 4 Message(HEAP_TRACE);
+    LOGICAL(LogicalBuffer): 3 Message(LOCATION);
+    LOCATION(): 2 Text, 3 Numbers;
+    ALLOCATION(BufferAllocation): 9 Message(ASSIGNED);
+    ASSIGNED(Assigned):;
+    HEAP_TRACE(HeapTrace): 1 Message(EVENT);
+    EVENT(HeapEvent): 4 Text;
+}
