@@ -6,48 +6,58 @@
 use std::sync::OnceLock;
 
 use planlab_dsa::{Bytes, LiveRange};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::recorded::{data_file, recorded};
 
 /// One propagation: the buffers that are allocated and freed within it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Propagation {
     /// The workload's key.
+    #[serde(rename = "file", deserialize_with = "read_key")]
     pub key: String,
     /// The number of buffers.
     pub buffers: usize,
     /// The load.
+    #[serde(rename = "load_bytes")]
     pub load: Bytes,
     /// The sum of all sizes, which is the memory of a network-wise allocation.
+    #[serde(rename = "sum_bytes")]
     pub sum: Bytes,
     /// The net's parameters, which live outside the propagation.
+    #[serde(rename = "parameter_bytes")]
     pub parameters: Bytes,
     /// The height of the paper's best fit.
+    #[serde(rename = "best_fit_height_bytes")]
     pub best_fit_height: Bytes,
     /// Bytes that the pool of `CuPy` 2.0.0rc1 holds after five propagations.
+    #[serde(rename = "cupy2_pool_total_after_5_propagations")]
     pub cupy2_pool: Bytes,
     /// Bytes that the pool of `CuPy` 1 holds after five propagations.
+    #[serde(rename = "cupy1_pool_total_after_5_propagations")]
     pub cupy1_pool: Bytes,
 }
 
 /// One whole process: initialisation and its first iterations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Process {
     /// The workload's key.
+    #[serde(rename = "file", deserialize_with = "read_key")]
     pub key: String,
     /// The step before which the pool was read.
     pub before_step: u64,
     /// Bytes in use at that step.
+    #[serde(rename = "cupy2_pool_used_bytes")]
     pub cupy2_pool_used: Bytes,
     /// Bytes held at that step, parameters included.
+    #[serde(rename = "cupy2_pool_total_bytes")]
     pub cupy2_pool_total: Bytes,
     /// How often the pool asked the device for memory, if that was counted.
     pub device_allocations: Option<u64>,
 }
 
 /// The expected figures of the `chainer/` workloads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Expected {
     /// The propagation traces, smallest net first.
     pub propagation: Vec<Propagation>,
@@ -118,33 +128,6 @@ pub struct PoolCost {
     pub plan_ms: f64,
 }
 
-#[derive(Deserialize)]
-struct RawExpected {
-    process: Vec<RawProcess>,
-    propagation: Vec<RawPropagation>,
-}
-
-#[derive(Deserialize)]
-struct RawProcess {
-    file: String,
-    before_step: u64,
-    cupy2_pool_used_bytes: u64,
-    cupy2_pool_total_bytes: u64,
-    device_allocations: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct RawPropagation {
-    file: String,
-    buffers: usize,
-    load_bytes: u64,
-    sum_bytes: u64,
-    parameter_bytes: u64,
-    best_fit_height_bytes: u64,
-    cupy2_pool_total_after_5_propagations: u64,
-    cupy1_pool_total_after_5_propagations: u64,
-}
-
 /// The expected figures of the `chainer/` workloads.
 ///
 /// # Panics
@@ -155,49 +138,23 @@ pub fn expected() -> &'static Expected {
     static EXPECTED: OnceLock<Expected> = OnceLock::new();
     EXPECTED.get_or_init(|| {
         let bytes = data_file("chainer/expected.json").expect("embedded");
-        let raw: RawExpected = serde_json::from_slice(&bytes).expect("valid");
-        Expected {
-            propagation: raw.propagation.iter().map(propagation).collect(),
-            process: raw.process.iter().map(process).collect(),
-        }
+        serde_json::from_slice(&bytes).expect("valid")
     })
 }
 
-fn propagation(raw: &RawPropagation) -> Propagation {
-    Propagation {
-        key: key(&raw.file),
-        buffers: raw.buffers,
-        load: Bytes::new(raw.load_bytes),
-        sum: Bytes::new(raw.sum_bytes),
-        parameters: Bytes::new(raw.parameter_bytes),
-        best_fit_height: Bytes::new(raw.best_fit_height_bytes),
-        cupy2_pool: Bytes::new(raw.cupy2_pool_total_after_5_propagations),
-        cupy1_pool: Bytes::new(raw.cupy1_pool_total_after_5_propagations),
-    }
-}
-
-fn process(raw: &RawProcess) -> Process {
-    Process {
-        key: key(&raw.file),
-        before_step: raw.before_step,
-        cupy2_pool_used: Bytes::new(raw.cupy2_pool_used_bytes),
-        cupy2_pool_total: Bytes::new(raw.cupy2_pool_total_bytes),
-        device_allocations: raw.device_allocations,
-    }
-}
-
 /// `alexnet-train-b32.csv` is `chainer/alexnet/train/b32`.
-fn key(file: &str) -> String {
-    let stem = file.strip_suffix(".csv").unwrap_or(file);
+fn read_key<'de, D: Deserializer<'de>>(file: D) -> Result<String, D::Error> {
+    let file = String::deserialize(file)?;
+    let stem = file.strip_suffix(".csv").unwrap_or(&file);
     let mode = ["-infer-", "-train-", "-process-"]
         .into_iter()
         .find_map(|mode| stem.split_once(mode).zip(Some(mode)));
-    match mode {
+    Ok(match mode {
         Some(((net, rest), mode)) => {
             format!("chainer/{net}/{}/{}", mode.trim_matches('-'), rest.replace('-', "/"))
         }
         None => format!("chainer/{stem}"),
-    }
+    })
 }
 
 /// The measured costs of the real pool's search, for the nets that are also workloads.
