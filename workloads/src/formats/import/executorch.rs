@@ -368,14 +368,10 @@ impl Method {
             .extend(given.dropped("tensors without a place", "the program gives them memory while it runs"));
         dropped
             .extend(unused.dropped("tensors with a place that no instruction names", "they are never live"));
-        if views > 0 {
-            let why = "each is one buffer with what it shows, as large as the largest";
-            dropped.push(Dropped::new(views, "views", why));
-        }
-        if self.delegate_calls > 0 {
-            let why = "the memory of their delegates is not planned";
-            dropped.push(Dropped::new(self.delegate_calls, "calls of delegates", why));
-        }
+        let why = "each is one buffer with what it shows, as large as the largest";
+        dropped.extend(Dropped::from_count(views, "views", why));
+        let why = "the memory of their delegates is not planned";
+        dropped.extend(Dropped::from_count(self.delegate_calls, "calls of delegates", why));
         dropped
     }
 }

@@ -72,7 +72,7 @@ impl Tally {
 
     /// What was left out, if there was any.
     pub(super) fn dropped(self, what: &str, why: &str) -> Option<Dropped> {
-        (self.count > 0).then(|| Dropped::new(self.count, what, why).with_bytes(self.bytes))
+        Dropped::from_count(self.count, what, why).map(|dropped| dropped.with_bytes(self.bytes))
     }
 }
 
@@ -156,9 +156,7 @@ impl<'f> Gather<'f> {
         mut framework: Framework,
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
-        if self.without_size > 0 {
-            dropped.push(Dropped::new(self.without_size, "buffers of no bytes", "they need no place"));
-        }
+        dropped.extend(Dropped::from_count(self.without_size, "buffers of no bytes", "they need no place"));
         dropped.extend(self.without_life.dropped("buffers that are never live", "they need no place"));
         if let Some(Rule { bytes, rounds, why }) = self.rule.filter(|_| self.draft.len() > 0) {
             let sizes =

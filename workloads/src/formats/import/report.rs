@@ -131,6 +131,11 @@ impl Dropped {
         Self { count, what: what.into(), bytes: None, why: why.into() }
     }
 
+    /// The same; `None` if there are none.
+    pub(super) fn from_count(count: u64, what: &str, why: &str) -> Option<Self> {
+        (count > 0).then(|| Self::new(count, what, why))
+    }
+
     /// The same with the bytes that it comes to.
     #[must_use]
     pub const fn with_bytes(mut self, bytes: u64) -> Self {

@@ -166,15 +166,10 @@ fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     let inner = graph.nodes.iter().flat_map(|node| &node.attributes);
     let inner: u64 =
         inner.map(|attribute| u64::from(attribute.g.is_some()) + attribute.graphs.len() as u64).sum();
-    for (count, what, why) in [
-        (lives.views, "views", "each is one buffer with what it shows, as large as the largest"),
-        (lives.others, "values that are no tensors", "they have no shape"),
-        (inner, "graphs inside of nodes", "what they make is not planned"),
-    ] {
-        if count > 0 {
-            dropped.push(Dropped::new(count, what, why));
-        }
-    }
+    let views = "each is one buffer with what it shows, as large as the largest";
+    dropped.extend(Dropped::from_count(lives.views, "views", views));
+    dropped.extend(Dropped::from_count(lives.others, "values that are no tensors", "they have no shape"));
+    dropped.extend(Dropped::from_count(inner, "graphs inside of nodes", "what they make is not planned"));
     dropped
 }
 

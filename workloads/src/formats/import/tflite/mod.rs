@@ -65,10 +65,8 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     imported.dropped.extend(left.dropped());
     let unseen = seen.iter().filter(|&&seen| !seen).count() as u64;
-    if unseen > 0 {
-        let why = "no other subgraph that is run leads to them";
-        imported.dropped.push(Dropped::new(unseen, "subgraphs that run each other", why));
-    }
+    let why = "no other subgraph that is run leads to them";
+    imported.dropped.extend(Dropped::from_count(unseen, "subgraphs that run each other", why));
     match imported.parts.is_empty() {
         true => Err(FormatError::at_byte(file, 0, "there is no subgraph in it")),
         false => Ok(imported),
@@ -160,14 +158,10 @@ impl Left {
         let mut dropped = Vec::new();
         dropped.extend(self.constants.dropped("tensors with data", "they have memory of their own"));
         dropped.extend(self.variables.dropped("variables", "they outlive the run"));
-        for (count, what, why) in [
-            (self.unsized_, "tensors of strings or resources", "they have no size"),
-            (self.dynamic, "tensors with a dynamic dimension", "planned as the file has them, with 1 there"),
-        ] {
-            if count > 0 {
-                dropped.push(Dropped::new(count, what, why));
-            }
-        }
+        let why = "they have no size";
+        dropped.extend(Dropped::from_count(self.unsized_, "tensors of strings or resources", why));
+        let why = "planned as the file has them, with 1 there";
+        dropped.extend(Dropped::from_count(self.dynamic, "tensors with a dynamic dimension", why));
         dropped
     }
 }

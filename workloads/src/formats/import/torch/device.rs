@@ -211,9 +211,7 @@ impl<'f> DeviceReader<'f> {
         let (mut lives, mut dropped) = self.lives.finish(end, self.events, !last.is_empty());
         let mut segments = self.held.finish(&pieces, end);
         blocks::fill(&mut lives, &segments, &snapshot.rules);
-        if self.unknown > 0 {
-            dropped.push(Dropped::new(self.unknown, "events of unknown actions", "they were left out"));
-        }
+        dropped.extend(Dropped::from_count(self.unknown, "events of unknown actions", "they were left out"));
         dropped.extend(self.stacks.left_out());
         let (mut failures, mut counted) = (self.failures, self.counted);
         let mut name = format!("cuda:{}", self.device);

@@ -101,7 +101,7 @@ impl Stacks {
     /// Frames that are in no stack, if there are any.
     pub(super) fn left_out(&self) -> Option<Dropped> {
         let why = "the lines of the others take 16 MiB";
-        (self.left_out > 0).then(|| Dropped::new(self.left_out, "frames of call stacks", why))
+        Dropped::from_count(self.left_out, "frames of call stacks", why)
     }
 
     pub(super) fn finish(self) -> NamedStacks {

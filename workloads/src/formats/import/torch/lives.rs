@@ -9,25 +9,26 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Dropped;
+use super::super::gather::Tally;
 use super::{BEFORE, Life};
 
 /// What did not fit the rules, counted.
 #[derive(Debug, Default)]
 struct Counts {
     /// Buffers from before the history that were freed in it, and their bytes.
-    freed_before: (u64, u64),
+    freed_before: Tally,
     /// The same that were never freed.
-    lived_before: (u64, u64),
+    lived_before: Tally,
     /// Frees that were completed but never requested: the history begins between the two.
     halves: u64,
     /// Buffers whose allocation is missing in the middle.
-    lost_allocations: (u64, u64),
+    lost_allocations: Tally,
     /// Buffers that were never freed, but another came to their address.
-    lost_frees: (u64, u64),
+    lost_frees: Tally,
     /// Buffers of no bytes.
     empty: u64,
     /// Buffers that are live by the history and not by the final segments.
-    not_final: (u64, u64),
+    not_final: Tally,
 }
 
 /// The buffers of a device, event by event.
@@ -42,18 +43,13 @@ pub(super) struct Lives {
     counts: Counts,
 }
 
-const fn add(count: &mut (u64, u64), bytes: u64) {
-    count.0 += 1;
-    count.1 = count.1.saturating_add(bytes);
-}
-
 impl Lives {
     /// Begins a buffer, whose `end` is not known yet.
     pub(super) fn alloc(&mut self, life: Life) {
         let step = life.start;
         if let Some(old) = self.live.remove(&life.address) {
             self.all[old].end = step;
-            add(&mut self.counts.lost_frees, self.all[old].size);
+            self.counts.lost_frees.add(self.all[old].size);
         }
         self.requested.remove(&life.address);
         if life.size == 0 {
@@ -105,12 +101,12 @@ impl Lives {
         life.start = start.unwrap_or(0);
         life.category.get_or_insert_with(|| BEFORE.into());
         let counts = &mut self.counts;
-        let count = match (start, lives_on) {
+        let tally = match (start, lives_on) {
             (Some(_), _) => &mut counts.lost_allocations,
             (None, false) => &mut counts.freed_before,
             (None, true) => &mut counts.lived_before,
         };
-        add(count, life.size);
+        tally.add(life.size);
         self.all.push(life);
     }
 
@@ -130,19 +126,16 @@ impl Lives {
         }
         if knows_final {
             for &buffer in self.live.values() {
-                add(&mut self.counts.not_final, self.all[buffer].size);
+                self.counts.not_final.add(self.all[buffer].size);
             }
         }
-        (self.all, self.counts.told(events))
+        (self.all, self.counts.dropped(events))
     }
 }
 
 impl Counts {
-    fn told(&self, events: u64) -> Vec<Dropped> {
-        let of = |(count, bytes): (u64, u64), what: &str, why: &str| {
-            (count > 0).then(|| Dropped::new(count, what, why).with_bytes(bytes))
-        };
-        let older = self.freed_before.0 + self.lived_before.0;
+    fn dropped(&self, events: u64) -> Vec<Dropped> {
+        let older = self.freed_before.count + self.lived_before.count;
         let cut = (older > 0 && (self.halves > 0 || may_be_full(events))).then(|| {
             let why = if self.halves > 0 {
                 "frees are completed in it that were requested before it: its oldest events are gone, or it began late"
@@ -151,33 +144,24 @@ impl Counts {
             };
             Dropped::new(events, "events of history", why)
         });
-        let empty =
-            (self.empty > 0).then(|| Dropped::new(self.empty, "buffers of no bytes", "they were left out"));
         [
             cut,
-            of(
-                self.freed_before,
-                "buffers from before the recording that it frees",
-                "their lives begin at step 0",
-            ),
-            of(
-                self.lived_before,
+            self.freed_before
+                .dropped("buffers from before the recording that it frees", "their lives begin at step 0"),
+            self.lived_before.dropped(
                 "buffers from before the recording that it never frees",
                 "they live from step 0 to the end",
             ),
-            of(
-                self.lost_allocations,
+            self.lost_allocations.dropped(
                 "buffers without an allocation, at addresses that were freed before",
                 "the history has a hole; they begin where the address was free",
             ),
-            of(
-                self.lost_frees,
+            self.lost_frees.dropped(
                 "buffers without a free, whose address was given out again",
                 "the history has a hole; they end there",
             ),
-            empty,
-            of(
-                self.not_final,
+            Dropped::from_count(self.empty, "buffers of no bytes", "they were left out"),
+            self.not_final.dropped(
                 "buffers that are never freed, but not in use in the final segments",
                 "they live to the end",
             ),

@@ -193,9 +193,7 @@ impl Snapshot {
     }
 
     fn left_out(&self) -> Option<Dropped> {
-        (self.host_events > 0).then(|| {
-            Dropped::new(self.host_events, "events of pinned memory of the host", "only devices are read")
-        })
+        Dropped::from_count(self.host_events, "events of pinned memory of the host", "only devices are read")
     }
 }
 

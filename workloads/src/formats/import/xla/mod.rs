@@ -171,18 +171,11 @@ impl<'p> Dump<'p> {
             let heap::Shared { size, start, end, .. } = shared;
             gather.buffer(Found { name, start, end, size, op, place, ..Found::default() });
         }
-        if folded > 0 {
-            let why = "each is one buffer with the one that it shares with, as large as the largest";
-            dropped.push(Dropped::new(folded, "values that share another's memory", why));
-        }
-        if elsewhere > 0 {
-            let why = "XLA's own placement lacks them";
-            dropped.push(Dropped::new(
-                elsewhere,
-                "buffers that lie outside the allocation of their heap",
-                why,
-            ));
-        }
+        let why = "each is one buffer with the one that it shares with, as large as the largest";
+        dropped.extend(Dropped::from_count(folded, "values that share another's memory", why));
+        let (what, why) =
+            ("buffers that lie outside the allocation of their heap", "XLA's own placement lacks them");
+        dropped.extend(Dropped::from_count(elsewhere, what, why));
         let reserved = allocation.and_then(|at| u64::try_from(self.assignment.allocations[at].size).ok());
         let part = gather.finish(format!("heap-{number}"), framework(NAME, reserved), dropped)?;
         Ok((part, allocation))

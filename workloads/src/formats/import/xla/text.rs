@@ -164,18 +164,11 @@ impl Dump {
         gather.meta("clock", "instructions");
         let (shared, unknown) = self.shared(allocation.values);
         gather.align_as(super::rule(shared.iter().map(|shared| shared.value.offset)));
-        if unknown > 0 {
-            dropped.push(Dropped::new(
-                unknown,
-                "values without a live range",
-                "nobody knows when they are live",
-            ));
-        }
+        let why = "nobody knows when they are live";
+        dropped.extend(Dropped::from_count(unknown, "values without a live range", why));
         let folded: u64 = shared.iter().map(|shared| shared.others).sum();
-        if folded > 0 {
-            let why = "each is one buffer with the one whose place it takes, as large as the largest";
-            dropped.push(Dropped::new(folded, "values that share another's memory", why));
-        }
+        let why = "each is one buffer with the one whose place it takes, as large as the largest";
+        dropped.extend(Dropped::from_count(folded, "values that share another's memory", why));
         for Shared { value, start, last, .. } in shared {
             let Some(end) = last.checked_add(1) else {
                 let reason = "a step of 2^64 - 1 leaves no room for the one after";
