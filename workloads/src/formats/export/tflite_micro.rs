@@ -261,6 +261,7 @@ impl Front {
 
 #[cfg(test)]
 pub(in super::super) mod tests {
+    use super::super::super::flatbuffer::testing::{Field, write};
     use super::super::testing::planned;
     use super::*;
     use crate::formats::{ReadOptions, read_trace};
@@ -308,33 +309,13 @@ pub(in super::super) mod tests {
 
     /// A model with nothing but a version, an empty first buffer, and a subgraph with a tensor, an input and an output.
     pub(in super::super::super) fn model() -> Vec<u8> {
-        let mut front = Front::default();
-        front.word(0);
-        front.bytes.extend(b"TFL3");
-        let root = front.table(&[Some(3), None, Some(0), None, Some(0)]);
-        front.links.push((0, Target::New(root[5].expect("a table"))));
-        let (subgraphs, first) = front.vector(&[]).expect("small");
-        let (buffers, empty) = front.vector(&[]).expect("small");
-        front.links.push((root[2].expect("there"), Target::New(subgraphs)));
-        front.links.push((root[4].expect("there"), Target::New(buffers)));
-        let subgraph = front.table(&[Some(0), Some(0), Some(0)]);
-        front.links.push((first, Target::New(subgraph[3].expect("a table"))));
-        let (tensors, one) = front.vector(&[]).expect("small");
-        front.links.push((subgraph[0].expect("there"), Target::New(tensors)));
-        for field in [1, 2] {
-            let at = front.bytes.len();
-            front.word(1);
-            front.word(0);
-            front.links.push((subgraph[field].expect("there"), Target::New(at)));
-        }
-        let tensor = front.table(&[Some(0)]);
-        front.links.push((one, Target::New(tensor[1].expect("a table"))));
-        let at = front.bytes.len();
-        [2, 4, 4].into_iter().for_each(|word| front.word(word));
-        front.links.push((tensor[0].expect("there"), Target::New(at)));
-        let buffer = front.table(&[]);
-        front.links.push((empty, Target::New(buffer[0].expect("a table"))));
-        front.finish(&[]).expect("small")
+        let ints = |ints: &[i32]| Some(Field::Ints(ints.to_vec()));
+        let tables = |tables| Some(Field::Tables(tables));
+        let subgraph = vec![tables(vec![vec![ints(&[4, 4])]]), ints(&[0]), ints(&[0])];
+        let root = [Some(Field::Number(3)), None, tables(vec![subgraph]), None, tables(vec![vec![]])];
+        let mut bytes = b"\0\0\0\0TFL3".to_vec();
+        write(&mut bytes, &root, 0);
+        bytes
     }
 
     #[test]
