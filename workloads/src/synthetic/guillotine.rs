@@ -46,55 +46,89 @@ pub const FAMILY: Family = Family {
 
 const GRANULE: u64 = 512;
 
-/// A piece that will be cut into `count` buffers.
+/// A piece of the rectangle that becomes `count` buffers.
 #[derive(Clone, Copy)]
-struct Piece {
-    start: u64,
-    end: u64,
-    low: u64,
-    high: u64,
-    count: u64,
+pub(super) struct Piece {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) count: u64,
 }
 
 fn make(values: &Values) -> Result<Made, ParameterError> {
     let mut dice = Dice::new(values.number("seed"), FAMILY.name);
-    let (n, height) = (values.number("n"), values.number("height"));
-    let whole = Piece { start: 0, end: 4 * n, low: 0, high: height, count: n };
-    let (mut pieces, mut done) = (vec![whole], Vec::new());
-    while let Some(piece) = pieces.pop() {
-        if piece.count == 1 {
-            done.push(piece);
-        } else {
-            pieces.extend(piece.cut(&mut dice, values.number("aspect")));
-        }
-    }
-    dice.shuffle(&mut done);
-    let step = |step: u64| u32::try_from(step).expect("four steps for each buffer fit");
-    let placed = done.into_iter().map(|piece| {
-        let size = Bytes::new((piece.high - piece.low) * GRANULE);
-        (Buffer::new(size, life(step(piece.start), step(piece.end))), piece.low * GRANULE)
-    });
-    Made::solved(placed.collect(), height * GRANULE)
+    let whole = Piece::new(values.number("n"), values.number("height"));
+    let done = whole.cut_up(|piece| piece.cut(&mut dice, values.number("aspect")).to_vec());
+    whole.solve(done, &mut dice)
 }
 
 impl Piece {
-    /// Cuts it in two, each large enough for its share: no piece gets more buffers than it has cells.
-    fn cut(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
-        let (width, height) = (self.end - self.start, self.high - self.low);
+    /// The rectangle that becomes `count` buffers, four steps for each.
+    pub(super) const fn new(count: u64, height: u64) -> Self {
+        Self { start: 0, end: 4 * count, low: 0, high: height, count }
+    }
+
+    pub(super) const fn width(self) -> u64 {
+        self.end - self.start
+    }
+
+    pub(super) const fn height(self) -> u64 {
+        self.high - self.low
+    }
+
+    /// The most buffers that it can become.
+    pub(super) const fn cells(self) -> u64 {
+        self.width().saturating_mul(self.height())
+    }
+
+    /// Cuts it into smaller and smaller pieces, down to those of one buffer.
+    pub(super) fn cut_up(self, mut cut: impl FnMut(Self) -> Vec<Self>) -> Vec<Self> {
+        let (mut pieces, mut done) = (vec![self], Vec::new());
+        while let Some(piece) = pieces.pop() {
+            if piece.count == 1 {
+                done.push(piece);
+            } else {
+                pieces.extend(cut(piece));
+            }
+        }
+        done
+    }
+
+    /// The pieces that fill it as buffers, shuffled.
+    pub(super) fn solve(self, mut pieces: Vec<Self>, dice: &mut Dice) -> Result<Made, ParameterError> {
+        dice.shuffle(&mut pieces);
+        let step = |step: u64| u32::try_from(step).expect("four steps for each buffer fit");
+        let placed = pieces.into_iter().map(|piece| {
+            let size = Bytes::new(piece.height() * GRANULE);
+            (Buffer::new(size, life(step(piece.start), step(piece.end))), piece.low * GRANULE)
+        });
+        Made::solved(placed.collect(), self.height() * GRANULE)
+    }
+
+    /// Two pieces on either side of a straight line; both still have all buffers.
+    pub(super) fn halve(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
+        let (width, height) = (self.width(), self.height());
         let across_steps = if width == 1 || height == 1 { width > 1 } else { dice.percent(aspect) };
-        let (length, cells) = if across_steps { (width, height) } else { (height, width) };
+        let length = if across_steps { width } else { height };
         // Between a quarter and three quarters, if possible.
         let at = dice.between((length / 4).max(1), (length - length / 4).min(length - 1).max(1));
-        let (below, above) = (at * cells, (length - at) * cells);
-        let share = dice.between(self.count / 4, self.count - self.count / 4);
-        let lower = share.clamp(1, self.count - 1).min(below).max(self.count.saturating_sub(above));
         let (mut first, mut second) = (self, self);
-        (first.count, second.count) = (lower, self.count - lower);
         if across_steps {
             (first.end, second.start) = (self.start + at, self.start + at);
         } else {
             (first.high, second.low) = (self.low + at, self.low + at);
         }
+        [first, second]
+    }
+
+    /// Cuts it in two, each large enough for its share: no piece gets more buffers than it has cells.
+    fn cut(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
+        let [mut first, mut second] = self.halve(dice, aspect);
+        let share = dice.between(self.count / 4, self.count - self.count / 4);
+        let lower = share.clamp(1, self.count - 1).min(first.cells());
+        first.count = lower.max(self.count.saturating_sub(second.cells()));
+        second.count = self.count - first.count;
         [first, second]
     }
 }

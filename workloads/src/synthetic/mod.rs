@@ -66,10 +66,10 @@ static FAMILIES: [Family; 16] = [
     tiling::FAMILY,
     adversary::first_fit_start::FAMILY,
     adversary::greedy_by_size::FAMILY,
-    adversary::first_fit_area::FAMILY,
-    adversary::first_fit_width::FAMILY,
+    adversary::paths::FIRST_FIT_AREA,
+    adversary::paths::FIRST_FIT_WIDTH,
     adversary::greedy_by_breadth::FAMILY,
-    adversary::best_fit::FAMILY,
+    adversary::paths::BEST_FIT,
 ];
 
 /// An instance with the facts that its construction provides.

@@ -21,11 +21,10 @@
 //! 1. E. Hopper, B. C. H. Turton, "Problem generators for rectangular packing problems", Studia
 //!    Informatica Universalis 2(1), 2002 (guillotineable and non-guillotineable instances).
 
-use planlab_dsa::{Buffer, Bytes};
-
 use super::dice::Dice;
+use super::guillotine::Piece;
 use super::parameters::{N, Parameter, SEED};
-use super::{Family, Made, ParameterError, Values, life};
+use super::{Family, Made, ParameterError, Values};
 
 /// The family `tiling`.
 pub const FAMILY: Family = Family {
@@ -46,40 +45,15 @@ pub const FAMILY: Family = Family {
     make,
 };
 
-const GRANULE: u64 = 512;
-
-/// A part of the rectangle that becomes `count` buffers.
-#[derive(Clone, Copy)]
-struct Piece {
-    start: u64,
-    end: u64,
-    low: u64,
-    high: u64,
-    count: u64,
-}
-
 fn make(values: &Values) -> Result<Made, ParameterError> {
     let mut dice = Dice::new(values.number("seed"), FAMILY.name);
-    let (n, height) = (values.number("n"), values.number("height"));
-    let whole = Piece { start: 0, end: 4 * n, low: 0, high: height, count: n };
-    let (mut pieces, mut done) = (vec![whole], Vec::new());
-    while let Some(piece) = pieces.pop() {
-        if piece.count == 1 {
-            done.push(piece);
-        } else if let Some(parts) = piece.pinwheel(&mut dice, values.number("pinwheels")) {
-            pieces.extend(parts);
-        } else {
-            pieces.extend(piece.cut(&mut dice));
-        }
-    }
-    loosen(&mut done, whole, values.number("slack"), &mut dice);
-    dice.shuffle(&mut done);
-    let step = |step: u64| u32::try_from(step).expect("four steps for each buffer fit");
-    let placed = done.into_iter().map(|piece| {
-        let size = Bytes::new((piece.high - piece.low) * GRANULE);
-        (Buffer::new(size, life(step(piece.start), step(piece.end))), piece.low * GRANULE)
+    let whole = Piece::new(values.number("n"), values.number("height"));
+    let mut done = whole.cut_up(|piece| {
+        let pinwheel = piece.pinwheel(&mut dice, values.number("pinwheels"));
+        pinwheel.unwrap_or_else(|| piece.cut_by_area(&mut dice))
     });
-    Made::solved(placed.collect(), height * GRANULE)
+    loosen(&mut done, whole, values.number("slack"), &mut dice);
+    whole.solve(done, &mut dice)
 }
 
 /// Takes up to twice the slack off the height of every piece that is not live at one step.
@@ -93,19 +67,6 @@ fn loosen(pieces: &mut [Piece], whole: Piece, slack: u64, dice: &mut Dice) {
 }
 
 impl Piece {
-    const fn width(self) -> u64 {
-        self.end - self.start
-    }
-
-    const fn height(self) -> u64 {
-        self.high - self.low
-    }
-
-    /// The most buffers that it can become.
-    fn cells(self) -> u64 {
-        self.width().saturating_mul(self.height())
-    }
-
     /// Four pieces around a fifth; `None` if it is too small, holds too few buffers, or chance decides otherwise.
     fn pinwheel(self, dice: &mut Dice, chance: u64) -> Option<Vec<Self>> {
         if self.count < 5 || self.width() < 3 || self.height() < 3 || !dice.percent(chance) {
@@ -131,18 +92,8 @@ impl Piece {
     }
 
     /// Two pieces on either side of a straight line.
-    fn cut(self, dice: &mut Dice) -> Vec<Self> {
-        let across_steps =
-            if self.width() == 1 || self.height() == 1 { self.width() > 1 } else { dice.percent(50) };
-        let length = if across_steps { self.width() } else { self.height() };
-        let at = dice.between((length / 4).max(1), (length - length / 4).min(length - 1).max(1));
-        let (mut first, mut second) = (self, self);
-        if across_steps {
-            (first.end, second.start) = (self.start + at, self.start + at);
-        } else {
-            (first.high, second.low) = (self.low + at, self.low + at);
-        }
-        let mut parts = vec![first, second];
+    fn cut_by_area(self, dice: &mut Dice) -> Vec<Self> {
+        let mut parts = self.halve(dice, 50).to_vec();
         self.share(&mut parts);
         parts
     }

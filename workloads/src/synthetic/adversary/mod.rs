@@ -14,12 +14,10 @@
 //!       0 +------------------     +------------------> step
 //! ```
 
-pub mod best_fit;
-pub mod first_fit_area;
 pub mod first_fit_start;
-pub mod first_fit_width;
 pub mod greedy_by_breadth;
 pub mod greedy_by_size;
+pub mod paths;
 
 use planlab_dsa::{Buffer, Bytes};
 
