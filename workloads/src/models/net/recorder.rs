@@ -19,6 +19,7 @@ pub struct Net {
     inputs: RefCell<Vec<Value>>,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a call drops its inputs when it returns")]
 impl Net {
     /// Runs a net once on shapes. The net asks for its inputs ([`Net::input`]) and returns the value that `end`
     /// selects.
@@ -104,7 +105,6 @@ impl Net {
         self.fail(|call| ShapeError::Mismatch { function: function.name(), call, shapes });
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     fn same(&self, function: Function, x: Value) -> Value {
         self.call(function, &[&x], [], x.0.shape.clone())
     }
@@ -127,13 +127,11 @@ impl Net {
     }
 
     /// A convolution with `out` output channels, without a bias.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn conv(&self, x: Value, out: u64, convolution: impl Into<Convolution>) -> Value {
         self.convolve(&x, out, convolution.into(), false)
     }
 
     /// A convolution with `out` output channels and a bias.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn conv_bias(&self, x: Value, out: u64, convolution: impl Into<Convolution>) -> Value {
         self.convolve(&x, out, convolution.into(), true)
     }
@@ -165,13 +163,11 @@ impl Net {
     }
 
     /// Max pooling.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn max_pool(&self, x: Value, window: Window) -> Value {
         self.pool(&x, window, Function::MaxPooling(window))
     }
 
     /// Average pooling.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn average_pool(&self, x: Value, window: Window) -> Value {
         self.pool(&x, window, Function::AveragePooling(window))
     }
@@ -214,7 +210,6 @@ impl Net {
     }
 
     /// The product of each row with given weights, and a bias if one is given.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn project(&self, x: Value, out: u64, parameters: impl IntoIterator<Item = Parameter>) -> Value {
         let mut shape = x.rows().to_vec();
         shape.push(out);
@@ -226,7 +221,6 @@ impl Net {
     /// # Panics
     ///
     /// If the second has fewer than two extents.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn matmul(&self, a: Value, b: Value, is_transposed: bool) -> Value {
         let function = Function::MatMul { is_transposed };
         let axes = b.0.shape.len();
@@ -241,7 +235,6 @@ impl Net {
     }
 
     /// The same elements in another shape.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn reshape(&self, x: Value, shape: Shape) -> Value {
         if is_countable(&shape) && elements(&shape) != elements(x.shape()) {
             self.fail(|call| ShapeError::Mismatch {
@@ -254,7 +247,6 @@ impl Net {
     }
 
     /// A block of the elements that starts at the indices `start`.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn slice(&self, x: Value, start: Vec<u64>, shape: Shape) -> Value {
         let ends = start.iter().zip(&shape).map(|(start, extent)| start.checked_add(*extent));
         let is_inside = ends.zip(x.shape()).all(|(end, &extent)| end.is_some_and(|end| end <= extent));
@@ -271,21 +263,18 @@ impl Net {
     }
 
     /// Batch normalisation.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn batch_norm(&self, x: Value) -> Value {
         let parameters = [(); 2].map(|()| self.parameter(vec![x.channels()]));
         self.call(Function::BatchNorm, &[&x], parameters, x.0.shape.clone())
     }
 
     /// Layer normalisation.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn layer_norm(&self, x: Value) -> Value {
         let parameters = [(); 2].map(|()| self.parameter(vec![x.width()]));
         self.call(Function::LayerNorm, &[&x], parameters, x.0.shape.clone())
     }
 
     /// Root-mean-square normalisation.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn rms_norm(&self, x: Value) -> Value {
         let gain = self.parameter(vec![x.width()]);
         self.call(Function::RmsNorm, &[&x], [gain], x.0.shape.clone())
@@ -296,7 +285,6 @@ impl Net {
     /// # Panics
     ///
     /// If there are no values.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn concat(&self, values: Vec<Value>) -> Value {
         let all: Vec<&Value> = values.iter().collect();
         self.join(&all, 1)
@@ -307,7 +295,6 @@ impl Net {
     /// # Panics
     ///
     /// If there are no values.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn stack(&self, values: Vec<Value>) -> Value {
         let all: Vec<&Value> = values.iter().collect();
         self.join(&all, 0)
@@ -335,19 +322,16 @@ impl Net {
     }
 
     /// The sum of two values of the same shape.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn add(&self, a: Value, b: Value) -> Value {
         self.pair(Function::Add, &a, &b)
     }
 
     /// The element-wise product of two values of the same shape.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn multiply(&self, a: Value, b: Value) -> Value {
         self.pair(Function::Multiply, &a, &b)
     }
 
     /// The product of a value `[N, C, ..]` with a factor for each of its channels, `[N, C, 1, ..]`.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn multiply_channels(&self, x: Value, factors: Value) -> Value {
         let fits = factors.shape().iter().zip(x.shape()).enumerate();
         if !fits.into_iter().all(|(axis, (&factor, &extent))| factor == if axis < 2 { extent } else { 1 }) {
@@ -357,7 +341,6 @@ impl Net {
     }
 
     /// The softmax over the last axis; it may add a bias from a table first.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn softmax(&self, x: Value, bias: Option<Parameter>) -> Value {
         self.call(Function::Softmax, &[&x], bias, x.0.shape.clone())
     }
@@ -375,27 +358,23 @@ impl Net {
     }
 
     /// The `k` largest elements of each row, with their indices.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn top_k(&self, x: Value, k: u64) -> Value {
         self.call(Function::TopK, &[&x], [], vec![x.0.shape[0], 2, k])
     }
 
     /// A copy of each row for each expert that `routes` ([`Net::top_k`]) chose for it, sorted by expert.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn dispatch(&self, x: Value, routes: &Value) -> Value {
         let rows = x.0.shape[0].saturating_mul(routes.width());
         self.call(Function::Dispatch, &[&x, routes], [], vec![rows, x.width()])
     }
 
     /// The weighted sums of the experts' outputs, one row for each row of `routes`.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn combine(&self, outputs: Value, routes: Value) -> Value {
         let shape = vec![routes.0.shape[0], outputs.width()];
         self.call(Function::Combine, &[&outputs, &routes], [], shape)
     }
 
     /// A recurrent layer of `units` over packed sequences `[tokens, width]`, which starts from zeros or from a state.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn lstm(&self, x: Value, state: Option<Value>, sequences: u64, units: u64) -> Value {
         let gates = 4 * units;
         let parameters = [vec![gates, x.width()], vec![gates, units], vec![gates], vec![gates]];
@@ -405,25 +384,21 @@ impl Net {
     }
 
     /// The states of an [`Net::lstm`] after the last token of each sequence.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn lstm_state(&self, y: Value, sequences: u64) -> Value {
         self.call(Function::LstmState, &[&y], [], vec![sequences, 2 * y.width()])
     }
 
     /// Softmax and cross entropy: the loss of a classification.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn softmax_cross_entropy(&self, x: Value, labels: &Value) -> Value {
         self.call(Function::SoftmaxCrossEntropy, &[&x, labels], [], Vec::new())
     }
 
     /// The loss of a binary classification with constant labels.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
     pub fn binary_cross_entropy(&self, x: Value) -> Value {
         self.call(Function::BinaryCrossEntropy, &[&x], [], Vec::new())
     }
 
     /// The share of correct predictions.
-    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
     pub fn accuracy(&self, x: Value, labels: &Value) -> Value {
         self.call(Function::Accuracy, &[&x, labels], [], Vec::new())
     }
