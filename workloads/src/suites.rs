@@ -481,7 +481,7 @@ impl Suite {
         let keys = catalog.keys();
         let (mut baselines, mut known, mut notices) = (Vec::new(), BTreeSet::new(), Vec::new());
         for group in self.groups.iter().filter(|group| !group.allocators.is_empty()) {
-            let chosen = self.allocators(group, allocators)?;
+            let chosen = self.matching("allocator", &group.allocators, allocators)?;
             for workload in self.workloads(group, catalog, &keys, &mut notices)? {
                 if let Some(most) = group.max_buffers {
                     let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
@@ -489,9 +489,9 @@ impl Suite {
                         continue;
                     }
                 }
-                for allocator in &chosen {
+                for &at in &chosen {
                     let baseline =
-                        Baseline { workload: workload.clone(), allocator: (*allocator).to_owned() };
+                        Baseline { workload: workload.clone(), allocator: allocators[at].to_owned() };
                     if known.insert(baseline.clone()) {
                         baselines.push(baseline);
                     }
@@ -499,17 +499,6 @@ impl Suite {
             }
         }
         Ok(baselines)
-    }
-
-    fn allocators<'a>(&self, group: &Group, allocators: &[&'a str]) -> Result<Vec<&'a str>, SuiteError> {
-        let fits = |pattern: &String| allocators.iter().any(|key| glob(pattern, key));
-        if let Some(wrong) = group.allocators.iter().find(|pattern| !fits(pattern)) {
-            let near = nearest(wrong, allocators.iter().copied());
-            let reason = format!("there is no allocator `{wrong}`{}", did_you_mean(&near));
-            return Err(self.wrong(wrong, reason));
-        }
-        let is_wanted = |key: &&str| group.allocators.iter().any(|pattern| glob(pattern, key));
-        Ok(allocators.iter().copied().filter(is_wanted).collect())
     }
 
     fn planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {

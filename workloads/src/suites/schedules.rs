@@ -174,7 +174,12 @@ impl Suite {
     }
 
     /// The indices of the names that match one of the patterns, ascending.
-    fn matching(&self, what: &str, patterns: &[String], names: &[&str]) -> Result<Vec<usize>, SuiteError> {
+    pub(super) fn matching(
+        &self,
+        what: &str,
+        patterns: &[String],
+        names: &[&str],
+    ) -> Result<Vec<usize>, SuiteError> {
         for pattern in patterns {
             if !names.iter().any(|name| glob(pattern, name)) {
                 let near = nearest(pattern, names.iter().copied());
