@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Plan};
+use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Instance, Plan};
 use rustc_hash::FxHashMap;
 
 use super::directive::{ALIGNMENT_KEY, RANK_KEY, UNIT_KEY};
@@ -36,7 +36,6 @@ pub fn write_plan(trace: &Trace, plan: &Plan) -> Vec<u8> {
 /// [`ExportError`] for features that the format lacks: several arenas, capacities, keep-apart pairs, pins on some
 /// buffers only, numbers past 2^63 - 1.
 pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
-    let lacks = |what: &str| Err(ExportError { format: "MiniMalloc CSV", what: what.to_owned() });
     let instance = &trace.instance;
     let pins = instance.buffers().iter().filter(|buffer| buffer.pin.is_some()).count();
     let too_large = |buffer: &Buffer| {
@@ -44,17 +43,28 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
             .iter()
             .any(|&number| i64::try_from(number).is_err())
     };
-    if instance.arenas().len() > 1 || instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
-        lacks("which arena a buffer lies in, or what an arena holds")
-    } else if !instance.apart().is_empty() {
-        lacks("that two buffers must be kept apart")
-    } else if pins != 0 && pins != instance.len() {
-        lacks("that some buffers are pinned and others are not")
-    } else if instance.buffers().iter().any(too_large) {
-        lacks("a number past 2^63 - 1")
-    } else {
-        Ok(minimalloc(trace, pins != 0))
-    }
+    let others = [
+        (pins != 0 && pins != instance.len(), "that some buffers are pinned and others are not"),
+        (instance.buffers().iter().any(too_large), "a number past 2^63 - 1"),
+    ];
+    check_features("MiniMalloc CSV", instance, &others)?;
+    Ok(minimalloc(trace, pins != 0))
+}
+
+/// Refuses an instance for the first feature that it has and the format lacks.
+fn check_features(
+    format: &'static str,
+    instance: &Instance,
+    others: &[(bool, &str)],
+) -> Result<(), ExportError> {
+    let arenas = instance.arenas();
+    let has_arenas = arenas.len() > 1 || arenas.iter().any(|arena| arena.capacity.is_some());
+    let common = [
+        (has_arenas, "which arena a buffer lies in, or what an arena holds"),
+        (!instance.apart().is_empty(), "that two buffers must be kept apart"),
+    ];
+    let lack = common.iter().chain(others).find(|(has, _)| *has);
+    lack.map_or(Ok(()), |&(_, what)| Err(ExportError { format, what: what.to_owned() }))
 }
 
 /// Writes idealloc's CSV, with both ends of a live range open: `id,lower,upper,size`. Rows are numbered, and steps are
@@ -66,24 +76,14 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
 /// [`ExportError`] for features that the format lacks: alignments, pins, several arenas, capacities, keep-apart pairs,
 /// more than 2^31 - 2 buffers.
 pub fn write_idealloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
-    let lacks = |what: &str| Err(ExportError { format: "idealloc CSV", what: what.to_owned() });
     let instance = &trace.instance;
     let any = |is_so: fn(&Buffer) -> bool| instance.buffers().iter().any(is_so);
-    if instance.arenas().len() > 1 || instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
-        return lacks("which arena a buffer lies in, or what an arena holds");
-    }
-    if !instance.apart().is_empty() {
-        return lacks("that two buffers must be kept apart");
-    }
-    if any(|buffer| buffer.pin.is_some()) {
-        return lacks("that a buffer is pinned");
-    }
-    if any(|buffer| buffer.align != Alignment::ONE) {
-        return lacks("an alignment");
-    }
-    if instance.len() > (1 << 31) - 2 {
-        return lacks("so many buffers");
-    }
+    let others = [
+        (any(|buffer| buffer.pin.is_some()), "that a buffer is pinned"),
+        (any(|buffer| buffer.align != Alignment::ONE), "an alignment"),
+        (instance.len() > (1 << 31) - 2, "so many buffers"),
+    ];
+    check_features("idealloc CSV", instance, &others)?;
     let mut out = String::with_capacity(32 * instance.len() + 32);
     out.push_str("id,lower,upper,size\n");
     for (row, buffer) in instance.buffers().iter().enumerate() {
