@@ -205,12 +205,25 @@ impl Dependencies {
     ///
     /// O(operations + dependencies).
     pub fn random_order(&self, rng: &mut impl Rng) -> Vec<OpId> {
+        self.order_by(|ready| rng.random_range(0..ready))
+    }
+
+    /// A legal order: `draw` says which operation of so many ready ones comes next.
+    ///
+    /// # Complexity
+    ///
+    /// O(operations + dependencies).
+    ///
+    /// # Panics
+    ///
+    /// If `draw` returns no number below that of the ready ones.
+    pub fn order_by(&self, mut draw: impl FnMut(usize) -> usize) -> Vec<OpId> {
         let mut waiting = self.waiting();
         let ids = (0..self.operations()).map(OpId::from_index);
         let mut ready: Vec<OpId> = ids.filter(|op| waiting[op.index()] == 0).collect();
         let mut order = Vec::with_capacity(self.operations());
         while !ready.is_empty() {
-            let op = ready.swap_remove(rng.random_range(0..ready.len()));
+            let op = ready.swap_remove(draw(ready.len()));
             order.push(op);
             for &next in self.after(op) {
                 waiting[next.index()] -= 1;
@@ -221,7 +234,6 @@ impl Dependencies {
         }
         order
     }
-
 }
 
 /// The step of each operation in an order.
@@ -402,7 +414,8 @@ mod tests {
     fn random_orders_are_legal_and_reach_every_order() {
         let graph = diamond();
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        for (dependencies, orders) in [(Dependencies::of(&graph), 6), (Dependencies::with_streams(&graph), 2)] {
+        for (dependencies, orders) in [(Dependencies::of(&graph), 6), (Dependencies::with_streams(&graph), 2)]
+        {
             let mut seen = std::collections::BTreeSet::new();
             for _ in 0..200 {
                 let order = dependencies.random_order(&mut rng);

@@ -270,23 +270,8 @@ impl Spec {
     fn drawn_order(&self, graph: &Graph, seed: u64) -> Vec<OpId> {
         let net = Self { order: None, ..*self };
         let mut dice = Dice::new(seed, &format!("order/{net}"));
-        let dependencies = Dependencies::of(graph);
-        let mut waiting = dependencies.waiting();
-        let mut ready = graph.order();
-        ready.retain(|op| waiting[op.index()] == 0);
-        let mut order = Vec::with_capacity(waiting.len());
-        while !ready.is_empty() {
-            let drawn = usize::try_from(dice.below(ready.len() as u64)).expect("below a length");
-            let op = ready.swap_remove(drawn);
-            order.push(op);
-            for &next in dependencies.after(op) {
-                waiting[next.index()] -= 1;
-                if waiting[next.index()] == 0 {
-                    ready.push(next);
-                }
-            }
-        }
-        order
+        let draw = |ready: usize| usize::try_from(dice.below(ready as u64)).expect("below a length");
+        Dependencies::of(graph).order_by(draw)
     }
 
     /// The graph of operations. It does not depend on the allocation rules, except that a net under Chainer's rules
