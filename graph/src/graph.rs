@@ -90,16 +90,6 @@ impl Graph {
         self.parts.contains_key(&self.place(tensor).root)
     }
 
-    /// Whether two tensors have bytes in common.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
-    #[must_use]
-    pub fn share_bytes(&self, first: TensorId, second: TensorId) -> bool {
-        Span::of(self, first).overlaps(&Span::of(self, second))
-    }
-
     /// The operations that must have run before a tensor can be read, in ascending order: its maker; else the maker
     /// of its closest base that has one; else the operations that write bytes of it. Empty for an input.
     ///
@@ -155,13 +145,12 @@ mod tests {
         let view = |bytes, base, offset| {
             Tensor::new("view", Bytes::new(bytes)).within(TensorId::from_index(base), Bytes::new(offset))
         };
-        let (mut graph, small, large) = two();
+        let (mut graph, _, large) = two();
         let half = graph.tensor(view(4, 1, 4));
         let quarter = graph.tensor(view(2, 2, 1));
         let graph = graph.build().expect("valid");
         assert_eq!(graph.place(quarter), Place { root: large, offset: Bytes::new(5) });
         assert_eq!(graph.in_storage(large).collect::<Vec<_>>(), [large, half, quarter]);
-        assert!(graph.share_bytes(half, quarter) && !graph.share_bytes(small, half));
     }
 
     #[test]

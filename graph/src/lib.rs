@@ -44,7 +44,7 @@ pub use graph::{Graph, Place};
 pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{Lowered, OrderError, liveness, lower};
 pub use order::Dependencies;
-pub use parallel::{AllOrders, Safety, lower_for_all_orders};
+pub use parallel::{Safety, lower_for_all_orders};
 pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{

@@ -18,10 +18,9 @@
 //! # Complexity
 //!
 //! O(buffers * operations / 64), plus the ancestor relation. With pairs, also one step for each buffer between the end
-//! of a buffer and the last one that it may overlap. [`AllOrders`] limits the memory of the relation and the number of
-//! pairs.
+//! of a buffer and the last one that it may overlap. The memory of the relation and the number of pairs are limited.
 
-use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, KeepApart, LiveRange, Step};
+use planlab_dsa::{Buffer, BufferId, InPlace, KeepApart, LiveRange, Step};
 
 use crate::liveness::{Parts, in_place_buffers};
 use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower};
@@ -35,93 +34,50 @@ pub enum Safety {
     Widened,
 }
 
-/// Lowers graphs to instances whose plans are safe in every legal order, within limits.
+/// The most pairs of buffers that are kept apart.
+const PAIRS: usize = 1 << 24;
+
+/// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
+/// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, like in [`lower`].
+///
+/// An in-place permission remains if the output is made after all other uses of the input in every order.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
-/// use planlab_graph::{AllOrders, Dependencies, Graph, Operation, OrderError, Safety};
+/// use planlab_graph::{Dependencies, Graph, Operation, Safety, lower_for_all_orders};
 ///
 /// let mut graph = Graph::builder();
 /// (0..3).for_each(|_| _ = graph.operation(Operation::new("f").with_workspace(Bytes::new(8))));
 /// let graph = graph.build()?;
-/// let lower = |rules: AllOrders| rules.lower(&graph, &graph.order(), &Dependencies::of(&graph));
-/// let few = AllOrders::new(Safety::KeepApart).with_pairs(2);
-/// assert_eq!(lower(few).unwrap_err(), OrderError::TooManyPairs { pairs: 3, limit: 2 });
-/// assert_eq!(lower(AllOrders::new(Safety::Widened))?.instance.load().bytes, Bytes::new(24));
+/// let lowered = lower_for_all_orders(&graph, &graph.order(), &Dependencies::of(&graph), Safety::Widened)?;
+/// assert_eq!(lowered.instance.load().bytes, Bytes::new(24));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AllOrders {
-    safety: Safety,
-    memory: Bytes,
-    pairs: usize,
-}
-
-impl AllOrders {
-    /// The usual limits.
-    #[must_use]
-    pub const fn new(safety: Safety) -> Self {
-        Self { safety, memory: Ancestors::MEMORY, pairs: 1 << 24 }
-    }
-
-    /// The most bytes that the ancestor relation may take. Default: [`Ancestors::MEMORY`], 4 GiB.
-    #[must_use]
-    pub const fn with_memory(mut self, bytes: Bytes) -> Self {
-        self.memory = bytes;
-        self
-    }
-
-    /// The most pairs of buffers that are kept apart. Default: 2^24.
-    #[must_use]
-    pub const fn with_pairs(mut self, pairs: usize) -> Self {
-        self.pairs = pairs;
-        self
-    }
-
-    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
-    /// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, like in [`lower`].
-    ///
-    /// An in-place permission remains if the output is made after all other uses of the input in every order.
-    ///
-    /// # Errors
-    ///
-    /// Like [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
-    /// [`OrderError::TooManyOperations`] and [`OrderError::TooManyPairs`].
-    pub fn lower(
-        &self,
-        graph: &Graph,
-        order: &[OpId],
-        dependencies: &Dependencies,
-    ) -> Result<Lowered, OrderError> {
-        dependencies.check(order)?;
-        let lowered = lower(graph, order)?;
-        let ancestors = Ancestors::of(dependencies, self.memory)?;
-        let relation = Relation::new(graph, &lowered, ancestors);
-        let mut parts = Parts {
-            buffers: lowered.instance.buffers().to_vec(),
-            in_place: relation.permissions(graph, &lowered),
-            apart: Vec::new(),
-        };
-        match self.safety {
-            Safety::KeepApart => parts.apart = relation.pairs(self.pairs)?,
-            Safety::Widened => widen(&relation, &mut parts),
-        }
-        Ok(lowered.with_instance(parts)?)
-    }
-}
-
-/// Like [`AllOrders::lower`], with the usual limits.
 ///
 /// # Errors
 ///
-/// Like [`AllOrders::lower`].
+/// Like [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
+/// [`OrderError::TooManyOperations`] past [`Ancestors::MEMORY`], and [`OrderError::TooManyPairs`] past 2^24.
 pub fn lower_for_all_orders(
     graph: &Graph,
     order: &[OpId],
     dependencies: &Dependencies,
     safety: Safety,
 ) -> Result<Lowered, OrderError> {
-    AllOrders::new(safety).lower(graph, order, dependencies)
+    dependencies.check(order)?;
+    let lowered = lower(graph, order)?;
+    let ancestors = Ancestors::of(dependencies, Ancestors::MEMORY)?;
+    let relation = Relation::new(graph, &lowered, ancestors);
+    let mut parts = Parts {
+        buffers: lowered.instance.buffers().to_vec(),
+        in_place: relation.permissions(graph, &lowered),
+        apart: Vec::new(),
+    };
+    match safety {
+        Safety::KeepApart => parts.apart = relation.pairs(PAIRS)?,
+        Safety::Widened => widen(&relation, &mut parts),
+    }
+    Ok(lowered.with_instance(parts)?)
 }
 
 fn widen(relation: &Relation<'_>, parts: &mut Parts) {
@@ -267,6 +223,7 @@ impl<'l> Relation<'l> {
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::Bytes;
     use rand::{RngExt as _, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -347,6 +304,9 @@ mod tests {
                 expected += usize::from(is_after && !relation.is_over_before(earlier, later));
             }
             assert_eq!(lowered(&graph, Safety::KeepApart).instance.apart().len(), expected);
+            if let Some(limit) = expected.checked_sub(1) {
+                assert_eq!(relation.pairs(limit), Err(OrderError::TooManyPairs { pairs: expected, limit }));
+            }
         }
     }
 
