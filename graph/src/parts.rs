@@ -1,7 +1,6 @@
 //! The parts of a graph: tensors and operations.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use planlab_dsa::{Bytes, Stream};
 
@@ -9,6 +8,8 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Deserialize, serde::Serialize)]
+        #[serde(transparent)]
         pub struct $name(u32);
 
         impl $name {
@@ -29,13 +30,14 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 self.0.fmt(f)
             }
         }
     };
 }
+pub(crate) use id;
 
 id! {
     /// The number of a tensor, from 0.

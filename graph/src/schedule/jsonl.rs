@@ -33,10 +33,10 @@ struct Header {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<u64>,
     machine: String,
-    base: u64,
+    base: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
-    resident: Vec<u32>,
+    resident: Vec<BufferId>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -44,13 +44,13 @@ struct Header {
 struct RawBuffer {
     buffer: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    map: Option<u32>,
+    map: Option<MapId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gradient: Option<u32>,
+    gradient: Option<MapId>,
     version: u32,
-    bytes: u64,
+    bytes: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    offset: Option<u64>,
+    offset: Option<Offset>,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize)]
@@ -76,17 +76,9 @@ struct RawEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     with: Option<u32>,
     seconds: f64,
-    reads: Vec<u32>,
-    writes: Vec<u32>,
-    frees: Vec<u32>,
-}
-
-fn buffers(ids: &[u32]) -> Vec<BufferId> {
-    ids.iter().map(|&id| BufferId::from_index(id as usize)).collect()
-}
-
-fn numbers(ids: &[BufferId]) -> Vec<u32> {
-    ids.iter().map(|id| id.get()).collect()
+    reads: Vec<BufferId>,
+    writes: Vec<BufferId>,
+    frees: Vec<BufferId>,
 }
 
 impl Schedule {
@@ -125,17 +117,16 @@ impl Schedule {
         if raw.buffer as usize != self.buffers.len() {
             return Err(format!("buffer {} stands where buffer {} should", raw.buffer, self.buffers.len()));
         }
-        let id = |id: u32| MapId::from_index(id as usize);
         let content = match (raw.map, raw.gradient) {
-            (Some(map), None) => Content::Map(id(map)),
-            (None, Some(map)) => Content::Gradient(id(map)),
+            (Some(map), None) => Content::Map(map),
+            (None, Some(map)) => Content::Gradient(map),
             _ => return Err(format!("buffer {} has to have either `map` or `gradient`", raw.buffer)),
         };
-        let (bytes, offset) = (Bytes::new(raw.bytes), raw.offset.map(Offset::new));
+        let RawBuffer { version, bytes, offset, .. } = raw;
         if offset.is_some_and(|offset| offset.end(bytes).is_none()) {
             return Err(format!("buffer {} ends past 2^64 bytes", raw.buffer));
         }
-        self.buffers.push(ScheduledBuffer { content, version: raw.version, bytes, offset });
+        self.buffers.push(ScheduledBuffer { content, version, bytes, offset });
         Ok(())
     }
 
@@ -163,9 +154,9 @@ impl Schedule {
             room: raw.room,
             with: raw.with,
             seconds: raw.seconds,
-            reads: buffers(&raw.reads),
-            writes: buffers(&raw.writes),
-            frees: buffers(&raw.frees),
+            reads: raw.reads,
+            writes: raw.writes,
+            frees: raw.frees,
         };
         [&event.reads, &event.writes, &event.frees].into_iter().try_for_each(|ids| self.check_known(ids))?;
         self.events[engine.index()].push(event);
@@ -189,9 +180,9 @@ impl Schedule {
             net: self.net.clone(),
             batch: self.batch,
             machine: self.machine.clone(),
-            base: self.base.get(),
+            base: self.base,
             seconds: self.seconds,
-            resident: numbers(&self.resident),
+            resident: self.resident.clone(),
         };
         let mut text = line(&header);
         for (index, buffer) in (0..).zip(&self.buffers) {
@@ -211,9 +202,9 @@ fn read_header(text: &str) -> Result<Schedule, String> {
         net: header.net,
         batch: header.batch,
         machine: header.machine,
-        base: Bytes::new(header.base),
+        base: header.base,
         seconds: header.seconds,
-        resident: buffers(&header.resident),
+        resident: header.resident,
         ..Schedule::default()
     })
 }
@@ -239,13 +230,11 @@ pub(super) fn line(object: &impl Serialize) -> String {
 }
 
 fn raw_buffer(buffer: u32, data: &ScheduledBuffer) -> RawBuffer {
-    let id = |map: MapId| u32::try_from(map.index()).ok();
     let (map, gradient) = match data.content {
-        Content::Map(map) => (id(map), None),
-        Content::Gradient(map) => (None, id(map)),
+        Content::Map(map) => (Some(map), None),
+        Content::Gradient(map) => (None, Some(map)),
     };
-    let offset = data.offset.map(Offset::get);
-    RawBuffer { buffer, map, gradient, version: data.version, bytes: data.bytes.get(), offset }
+    RawBuffer { buffer, map, gradient, version: data.version, bytes: data.bytes, offset: data.offset }
 }
 
 fn waits_for_nothing(room: &[u32; 3]) -> bool {
@@ -269,9 +258,9 @@ fn raw_event(event: &Event) -> RawEvent {
         room: event.room,
         with: event.with,
         seconds: event.seconds,
-        reads: numbers(&event.reads),
-        writes: numbers(&event.writes),
-        frees: numbers(&event.frees),
+        reads: event.reads.clone(),
+        writes: event.writes.clone(),
+        frees: event.frees.clone(),
     }
 }
 

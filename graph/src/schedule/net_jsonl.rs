@@ -56,40 +56,18 @@ struct RawMap {
 struct RawFunction {
     function: u32,
     name: String,
-    kind: RawKind,
-    inputs: Vec<u32>,
-    output: u32,
-    needs: Vec<u32>,
+    kind: FunctionKind,
+    inputs: Vec<MapId>,
+    output: MapId,
+    needs: Vec<MapId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    forward: Option<RawWork>,
+    forward: Option<Work>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    backward: Option<RawWork>,
+    backward: Option<Work>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forward_seconds: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     backward_seconds: Option<f64>,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum RawKind {
-    Convolution,
-    FullyConnected,
-    Add,
-    Other,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct RawWork {
-    flops: f64,
-    bytes: f64,
-    #[serde(default = "one")]
-    launches: u32,
-}
-
-const fn one() -> u32 {
-    1
 }
 
 impl SchedulingProblem {
@@ -226,26 +204,25 @@ impl Draft {
             let next = self.functions.len();
             return Err(format!("function {} stands where function {next} should", raw.function));
         }
-        let pass = |what: &str, work: Option<RawWork>, seconds: Option<f64>| {
+        let pass = |what: &str, work: Option<Work>, seconds: Option<f64>| {
             let field = format!("{what}_seconds");
             match (work, time(&field, seconds)?) {
                 (None, None) => {
                     Err(format!("function `{}` has no times: neither `{what}` nor `{field}`", raw.name))
                 }
-                (work, seconds) => Ok((work.map_or_else(Work::default, Work::from), seconds)),
+                (work, seconds) => Ok((work.unwrap_or_default(), seconds)),
             }
         };
         let (forward, forward_seconds) = pass("forward", raw.forward, raw.forward_seconds)?;
         let (backward, backward_seconds) = pass("backward", raw.backward, raw.backward_seconds)?;
         self.forward.push(forward_seconds);
         self.backward.push(backward_seconds);
-        let ids = |ids: &[u32]| ids.iter().map(|&id| MapId::from_index(id as usize)).collect();
         self.functions.push(Function {
             name: raw.name,
-            kind: raw.kind.into(),
-            inputs: ids(&raw.inputs),
-            output: MapId::from_index(raw.output as usize),
-            needs: ids(&raw.needs),
+            kind: raw.kind,
+            inputs: raw.inputs,
+            output: raw.output,
+            needs: raw.needs,
             forward,
             backward,
         });
@@ -286,52 +263,17 @@ fn time(field: &str, seconds: Option<f64>) -> Result<Option<f64>, String> {
 }
 
 fn raw_function(index: u32, function: &Function, seconds: Option<[f64; 2]>) -> RawFunction {
-    let id = |map: MapId| u32::try_from(map.index()).unwrap_or(u32::MAX);
     RawFunction {
         function: index,
         name: function.name.clone(),
-        kind: function.kind.into(),
-        inputs: function.inputs.iter().copied().map(id).collect(),
-        output: id(function.output),
-        needs: function.needs.iter().copied().map(id).collect(),
-        forward: Some(function.forward.into()),
-        backward: Some(function.backward.into()),
+        kind: function.kind,
+        inputs: function.inputs.clone(),
+        output: function.output,
+        needs: function.needs.clone(),
+        forward: Some(function.forward),
+        backward: Some(function.backward),
         forward_seconds: seconds.map(|[forward, _]| forward),
         backward_seconds: seconds.map(|[_, backward]| backward),
-    }
-}
-
-impl From<RawKind> for FunctionKind {
-    fn from(kind: RawKind) -> Self {
-        match kind {
-            RawKind::Convolution => Self::Convolution,
-            RawKind::FullyConnected => Self::FullyConnected,
-            RawKind::Add => Self::Add,
-            RawKind::Other => Self::Other,
-        }
-    }
-}
-
-impl From<FunctionKind> for RawKind {
-    fn from(kind: FunctionKind) -> Self {
-        match kind {
-            FunctionKind::Convolution => Self::Convolution,
-            FunctionKind::FullyConnected => Self::FullyConnected,
-            FunctionKind::Add => Self::Add,
-            FunctionKind::Other => Self::Other,
-        }
-    }
-}
-
-impl From<RawWork> for Work {
-    fn from(RawWork { flops, bytes, launches }: RawWork) -> Self {
-        Self { flops, bytes, launches }
-    }
-}
-
-impl From<Work> for RawWork {
-    fn from(Work { flops, bytes, launches }: Work) -> Self {
-        Self { flops, bytes, launches }
     }
 }
 

@@ -9,46 +9,15 @@
 //! function: it is the map that it views.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use planlab_dsa::Bytes;
+use serde::{Deserialize, Serialize};
 
+use crate::parts::id;
 use crate::schedule::convolution::Kernel;
 
 /// Up to here every whole number is exact as a floating-point number.
 pub(super) const EXACT: u64 = 1 << 53;
-
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(u32);
-
-        impl $name {
-            /// The id with an index.
-            ///
-            /// # Panics
-            ///
-            /// If the index does not fit 32 bits.
-            #[must_use]
-            pub fn from_index(index: usize) -> Self {
-                Self(u32::try_from(index).expect("a net has fewer than 2^32 parts"))
-            }
-
-            /// The id as an index.
-            #[must_use]
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    };
-}
 
 id! {
     /// A feature map: its index in [`TrainingNet::maps`].
@@ -69,7 +38,8 @@ pub struct FeatureMap {
 }
 
 /// The kinds of functions that schedulers and the validator distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FunctionKind {
     /// A convolution.
     Convolution,
@@ -82,14 +52,20 @@ pub enum FunctionKind {
 }
 
 /// The cost of one pass of a function.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "struct RawWork")]
 pub struct Work {
     /// Floating-point operations; a multiplication and an addition count as two.
     pub flops: f64,
     /// Bytes read and written.
     pub bytes: f64,
     /// Kernels launched.
+    #[serde(default = "one")]
     pub launches: u32,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// A function of the forward pass, with its backward pass.
