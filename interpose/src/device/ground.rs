@@ -19,7 +19,7 @@ pub(super) const ALIGN: u64 = 512;
 
 /// A device's memory, and what is held of it.
 pub(super) struct Memory {
-    pub(super) device: SharedDevice,
+    pub(super) device: Arc<dyn SharedDevice>,
     pub(super) tally: Arc<DeviceTally>,
     /// Bytes of each held piece, by its first address.
     held: Mutex<FxHashMap<u64, u64>>,
@@ -32,7 +32,7 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memory {
-    pub(super) fn new(device: SharedDevice) -> Self {
+    pub(super) fn new(device: Arc<dyn SharedDevice>) -> Self {
         Self { device, tally: Arc::default(), held: Mutex::default(), fault: Mutex::default() }
     }
 

@@ -67,14 +67,14 @@ pub struct Heap {
 
 impl std::fmt::Debug for Heap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Heap").field("device", &self.memory.device).finish_non_exhaustive()
+        f.debug_struct("Heap").field("device", &self.key()).finish_non_exhaustive()
     }
 }
 
 impl Heap {
     /// An empty heap.
     #[must_use]
-    pub fn new(device: SharedDevice, config: HeapConfig) -> Self {
+    pub fn new(device: Arc<dyn SharedDevice>, config: HeapConfig) -> Self {
         let memory = Arc::new(Memory::new(device));
         let pool = PytorchCaching::new(Box::new(Segments(Arc::clone(&memory))));
         Self {
@@ -95,8 +95,8 @@ impl Heap {
     }
 
     #[cfg(test)]
-    pub(super) fn memory_for_tests(&self) -> &SharedDevice {
-        &self.memory.device
+    pub(super) fn memory_for_tests(&self) -> &dyn SharedDevice {
+        &*self.memory.device
     }
 
     /// Bytes held of the device.

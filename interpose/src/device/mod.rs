@@ -19,7 +19,7 @@ mod heap;
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use planlab_dsa::{Address, Bytes};
 use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
@@ -29,7 +29,7 @@ pub use heap::{Heap, HeapConfig};
 /// The most devices of a process.
 const MOST: usize = 64;
 
-type Open = dyn Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync;
+type Open = dyn Fn(u32) -> Result<Arc<dyn SharedDevice>, DriverError> + Send + Sync;
 
 /// All devices of a process. Each is opened at its first request.
 pub struct Devices {
@@ -51,7 +51,7 @@ impl Devices {
     /// All devices, not yet open. `say` receives one message if a device cannot be opened, and one for the first
     /// failed request.
     pub fn new(
-        open: impl Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync + 'static,
+        open: impl Fn(u32) -> Result<Arc<dyn SharedDevice>, DriverError> + Send + Sync + 'static,
         config: HeapConfig,
         say: fn(&str),
     ) -> Self {

@@ -10,11 +10,11 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use planlab_dsa::{Address, Bytes};
-use planlab_replay::cuda::{SharedDevice, SimulatedStreams, StreamHandle};
+use planlab_replay::cuda::{SharedDevice, SimulatedStreams, StreamHandle, open_shared};
 use serde_json::{Value, json};
 
 use super::settings::{Settings, settings};
@@ -48,8 +48,8 @@ fn open(settings: &'static Settings) -> Devices {
     let config = HeapConfig { machine: settings.of_devices, planning };
     let simulated = settings.simulated;
     let open = move |number| match simulated {
-        Some(bytes) => Ok(SharedDevice::simulated(&SimulatedStreams::new(bytes))),
-        None => SharedDevice::cuda(number),
+        Some(bytes) => Ok(Arc::new(SimulatedStreams::new(bytes)) as Arc<dyn SharedDevice>),
+        None => open_shared(number),
     };
     Devices::new(open, config, check::say)
 }

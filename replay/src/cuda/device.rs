@@ -17,11 +17,10 @@ use planlab_dsa::{Address, Bytes, DeviceMemory};
 
 use super::binding::Binding;
 use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
-use super::growth::{Growth, grow};
 use super::kernels;
 use super::library::{
     attribute, check, check_memory, count, default_pool, describe, device, event, functions, granularity,
-    length, load, load_module, location, properties, retain, set_current, stream,
+    length, load, load_module, location, properties, read, retain, set_current, stream,
 };
 
 /// Bytes of a page if the driver does not report them.
@@ -155,12 +154,10 @@ impl CudaDriver {
 
     fn pool_figure(&self, attribute: CUmemPool_attribute) -> Result<u64, DriverError> {
         self.bind()?;
-        let mut value = 0_u64;
-        // SAFETY: the pool is the device's own; these attributes are numbers of 64 bits.
-        let code =
-            unsafe { sys::cuMemPoolGetAttribute(self.pool_handle(), attribute, (&raw mut value).cast()) };
-        check("cuMemPoolGetAttribute", code)?;
-        Ok(value)
+        read("cuMemPoolGetAttribute", 0_u64, |value| {
+            // SAFETY: the pool is the device's own; these attributes are numbers of 64 bits.
+            unsafe { sys::cuMemPoolGetAttribute(self.pool_handle(), attribute, value.cast()) }
+        })
     }
 
     fn set_pool(&self, attribute: CUmemPool_attribute, mut value: u64) -> Result<(), DriverError> {
@@ -172,12 +169,10 @@ impl CudaDriver {
     }
 
     fn graph_figure(&self, attribute: CUgraphMem_attribute) -> Result<u64, DriverError> {
-        let mut value = 0_u64;
-        // SAFETY: the device exists; these attributes are numbers of 64 bits.
-        let code =
-            unsafe { sys::cuDeviceGetGraphMemAttribute(self.device, attribute, (&raw mut value).cast()) };
-        check("cuDeviceGetGraphMemAttribute", code)?;
-        Ok(value)
+        read("cuDeviceGetGraphMemAttribute", 0_u64, |value| {
+            // SAFETY: the device exists; these attributes are numbers of 64 bits.
+            unsafe { sys::cuDeviceGetGraphMemAttribute(self.device, attribute, value.cast()) }
+        })
     }
 
     fn set_graph_figure(&self, attribute: CUgraphMem_attribute, mut value: u64) -> Result<(), DriverError> {
@@ -308,30 +303,6 @@ impl CudaDriver {
     }
 }
 
-/// A range that is being filled with pieces.
-struct Filling<'d> {
-    driver: &'d CudaDriver,
-    at: u64,
-    bytes: usize,
-    piece: usize,
-    /// Failures to undo a step.
-    faults: Faults,
-}
-
-impl Growth for Filling<'_> {
-    fn put(&mut self, at: u64) -> Result<(), DriverError> {
-        self.driver.map_piece(at, self.piece)
-    }
-
-    fn allow(&mut self) -> Result<(), DriverError> {
-        self.driver.allow(self.at, self.bytes)
-    }
-
-    fn take(&mut self, at: u64) {
-        self.faults.note(self.driver.unmap_piece(at));
-    }
-}
-
 impl Driver for CudaDriver {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -418,10 +389,17 @@ impl Driver for CudaDriver {
         self.bind()?;
         let (bytes, count) = (length(size)?, size.get() / piece.get().max(1));
         let (at, piece) = (at.get(), length(piece)?);
-        let mut filling = Filling { driver: self, at, bytes, piece, faults: Faults::default() };
-        let end = grow(&mut filling, at, piece as u64, count);
+        let mut mapped = Vec::new();
+        let map = (0..count).map(|number| at + number * piece as u64).try_for_each(|start| {
+            self.map_piece(start, piece)?;
+            mapped.push(start);
+            Ok(())
+        });
+        let Err(error) = map.and_then(|()| self.allow(at, bytes)) else { return Ok(()) };
+        let mut faults = Faults::default();
+        mapped.iter().rev().for_each(|&start| faults.note(self.unmap_piece(start)));
         // A failure to undo outranks a failure to map: it loses memory.
-        filling.faults.end().and(end)
+        faults.end().and(Err(error))
     }
 
     fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError> {
@@ -481,10 +459,9 @@ impl Driver for CudaDriver {
     fn between_marks(&self) -> Result<Duration, DriverError> {
         self.bind()?;
         let [begin, end] = self.events.map(|event| event as sys::CUevent);
-        let mut milliseconds = 0_f32;
         // SAFETY: the events are this driver's; the pointer points to a local.
-        let code = unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, begin, end) };
-        check("cuEventElapsedTime", code)?;
+        let call = |milliseconds: *mut _| unsafe { sys::cuEventElapsedTime(milliseconds, begin, end) };
+        let milliseconds = read("cuEventElapsedTime", 0_f32, call)?;
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
     }
 
@@ -503,9 +480,9 @@ impl Driver for CudaDriver {
 
     fn end_capture(&self) -> Result<Graph, DriverError> {
         self.bind()?;
-        let mut graph = ptr::null_mut();
         // SAFETY: the stream is this driver's; the pointer points to a local.
-        check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.stream(), &raw mut graph) })?;
+        let call = |graph: *mut _| unsafe { sys::cuStreamEndCapture(self.stream(), graph) };
+        let graph = read("cuStreamEndCapture", ptr::null_mut(), call)?;
         let mut ready = ptr::null_mut();
         // SAFETY: the graph was just captured; its launchable form does not need it afterwards.
         let made = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut ready, graph, 0) };

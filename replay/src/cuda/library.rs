@@ -21,9 +21,8 @@ const NON_BLOCKING: u32 = 1;
 pub(super) fn probe() -> Result<String, DriverError> {
     load()?;
     let version = version_text(version()?);
-    let mut devices = 0;
     // SAFETY: the library is loaded and initialised; the pointer points to a local number.
-    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
+    let devices = read("cuDeviceGetCount", 0, |devices| unsafe { sys::cuDeviceGetCount(devices) })?;
     if devices == 0 {
         return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
     }
@@ -58,7 +57,7 @@ pub(super) fn load() -> Result<(), DriverError> {
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)"));
     }
-    let version = if has(requirement::VERSION) { version().ok() } else { None };
+    let version = if has("cuDriverGetVersion") { version().ok() } else { None };
     if let Some(reason) = requirement::lacking(version, has) {
         return Err(DriverError::unavailable(reason));
     }
@@ -117,6 +116,16 @@ pub(super) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> R
     check(call, code)
 }
 
+/// What a call writes to the pointer that it gets; `value` lies there before.
+pub(super) fn read<T>(
+    call: &'static str,
+    mut value: T,
+    run: impl FnOnce(*mut T) -> CUresult,
+) -> Result<T, DriverError> {
+    check(call, run(&raw mut value))?;
+    Ok(value)
+}
+
 pub(super) fn length(size: Bytes) -> Result<usize, DriverError> {
     usize::try_from(size.get()).map_err(|_| DriverError::OutOfMemory { size })
 }
@@ -128,10 +137,8 @@ pub(super) fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
 }
 
 pub(super) fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
-    let mut value = 0;
     // SAFETY: the device exists; the pointer points to a local number.
-    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) })?;
-    Ok(value)
+    read("cuDeviceGetAttribute", 0, |value| unsafe { sys::cuDeviceGetAttribute(value, attribute, device) })
 }
 
 pub(super) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, DriverError> {
@@ -140,11 +147,9 @@ pub(super) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<
 
 /// The device's context as a number, held until it is given back.
 pub(super) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
-    let mut context = ptr::null_mut();
     // SAFETY: the device exists; its context is given back when the driver is dropped.
-    let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
-    check("cuDevicePrimaryCtxRetain", code)?;
-    Ok(context as usize)
+    let call = |context: *mut _| unsafe { sys::cuDevicePrimaryCtxRetain(context, device) };
+    Ok(read("cuDevicePrimaryCtxRetain", ptr::null_mut(), call)? as usize)
 }
 
 /// The names of the device, its driver and the compiler of its kernels.
@@ -165,24 +170,21 @@ pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, 
 }
 
 pub(super) fn stream() -> Result<usize, DriverError> {
-    let mut stream = ptr::null_mut();
     // SAFETY: a context is current; the stream is ended when the driver is dropped.
-    check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, NON_BLOCKING) })?;
-    Ok(stream as usize)
+    let call = |stream: *mut _| unsafe { sys::cuStreamCreate(stream, NON_BLOCKING) };
+    Ok(read("cuStreamCreate", ptr::null_mut(), call)? as usize)
 }
 
 pub(super) fn event() -> Result<usize, DriverError> {
-    let mut event = ptr::null_mut();
     // SAFETY: a context is current; flags of 0 mean an event with a time. It is ended when the driver is dropped.
-    check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, 0) })?;
-    Ok(event as usize)
+    let call = |event: *mut _| unsafe { sys::cuEventCreate(event, 0) };
+    Ok(read("cuEventCreate", ptr::null_mut(), call)? as usize)
 }
 
 pub(super) fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> {
-    let mut pool = ptr::null_mut();
     // SAFETY: the device has pools; the default one lives as long as the context.
-    check("cuDeviceGetDefaultMemPool", unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device) })?;
-    Ok(pool as usize)
+    let call = |pool: *mut _| unsafe { sys::cuDeviceGetDefaultMemPool(pool, device) };
+    Ok(read("cuDeviceGetDefaultMemPool", ptr::null_mut(), call)? as usize)
 }
 
 /// The properties of device memory that mapped pieces need.
@@ -199,13 +201,12 @@ pub(super) fn location(device: sys::CUdevice) -> sys::CUmemLocation {
 }
 
 pub(super) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
-    let mut bytes = 0_usize;
     let properties = properties(device);
     let option = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     // SAFETY: both pointers point to locals.
-    let code = unsafe { sys::cuMemGetAllocationGranularity(&raw mut bytes, &raw const properties, option) };
-    check("cuMemGetAllocationGranularity", code)?;
-    Ok(bytes.max(1) as u64)
+    let call =
+        |bytes: *mut _| unsafe { sys::cuMemGetAllocationGranularity(bytes, &raw const properties, option) };
+    Ok(read("cuMemGetAllocationGranularity", 0_usize, call)?.max(1) as u64)
 }
 
 /// The kernels, and what compiled them.
@@ -235,21 +236,19 @@ fn compile() -> Option<Vec<u8>> {
 /// Loads PTX that ends with 0.
 fn module(ptx: &[u8]) -> Result<usize, DriverError> {
     debug_assert_eq!(ptx.last(), Some(&0));
-    let mut module = ptr::null_mut();
     // SAFETY: a context is current; the text ends with 0 and is read during the call.
-    check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
-    Ok(module as usize)
+    let call = |module: *mut _| unsafe { sys::cuModuleLoadData(module, ptx.as_ptr().cast()) };
+    Ok(read("cuModuleLoadData", ptr::null_mut(), call)? as usize)
 }
 
 pub(super) fn functions(module: usize) -> Result<[usize; 4], DriverError> {
     let mut functions = [0; 4];
     for (function, name) in functions.iter_mut().zip(kernels::NAMES) {
-        let mut found = ptr::null_mut();
         // SAFETY: the module is loaded; the name ends with 0.
-        let code =
-            unsafe { sys::cuModuleGetFunction(&raw mut found, module as sys::CUmodule, name.as_ptr()) };
-        check("cuModuleGetFunction", code)?;
-        *function = found as usize;
+        let call = |found: *mut _| unsafe {
+            sys::cuModuleGetFunction(found, module as sys::CUmodule, name.as_ptr())
+        };
+        *function = read("cuModuleGetFunction", ptr::null_mut(), call)? as usize;
     }
     Ok(functions)
 }

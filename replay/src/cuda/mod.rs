@@ -17,7 +17,6 @@ mod contenders;
 #[cfg(feature = "cuda")]
 mod device;
 mod driver;
-mod growth;
 mod kernels;
 #[cfg(feature = "cuda")]
 mod library;
@@ -43,7 +42,7 @@ pub use compete::{News, Protocol, compete, compete_and_tell};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use driver::{DeviceInfo, DriverError};
 pub use player::Score;
-pub use shared::{SharedDevice, SimulatedStreams, StreamHandle};
+pub use shared::{SharedDevice, SimulatedStreams, StreamHandle, open_shared};
 pub use shuffled::shuffled;
 
 /// An open device: a GPU or a simulation. Any thread may use it; a graph is captured by one thread.

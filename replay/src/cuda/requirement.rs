@@ -9,68 +9,19 @@
 /// The oldest supported version, in the driver's own form: 1000 times the major, 10 times the minor number.
 pub(super) const OLDEST: i32 = 11_040;
 
-/// The function that returns the driver's version, before it is initialised.
-pub(super) const VERSION: &str = "cuDriverGetVersion";
-
 /// Every function of the library that is called.
-pub(super) const FUNCTIONS: [&str; 56] = [
-    VERSION,
-    "cuCtxPopCurrent_v2",
-    "cuCtxPushCurrent_v2",
-    "cuCtxSetCurrent",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetCount",
-    "cuDeviceGetDefaultMemPool",
-    "cuDeviceGetGraphMemAttribute",
-    "cuDeviceGetName",
-    "cuDeviceGraphMemTrim",
-    "cuDevicePrimaryCtxRelease_v2",
-    "cuDevicePrimaryCtxRetain",
-    "cuDeviceSetGraphMemAttribute",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventElapsedTime",
-    "cuEventRecord",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuGraphDestroy",
-    "cuGraphExecDestroy",
-    "cuGraphInstantiateWithFlags",
-    "cuGraphLaunch",
-    "cuInit",
-    "cuLaunchKernel",
-    "cuMemAddressFree",
-    "cuMemAddressReserve",
-    "cuMemAllocAsync",
-    "cuMemAlloc_v2",
-    "cuMemCreate",
-    "cuMemFreeAsync",
-    "cuMemFree_v2",
-    "cuMemGetAllocationGranularity",
-    "cuMemGetInfo_v2",
-    "cuMemMap",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemRelease",
-    "cuMemSetAccess",
-    "cuMemUnmap",
-    "cuMemcpyDtoH_v2",
-    "cuMemsetD8Async",
-    "cuModuleGetFunction",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuStreamBeginCapture_v2",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamEndCapture",
-    "cuStreamGetCtx",
-    "cuStreamIsCapturing",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-    "cuThreadExchangeStreamCaptureMode",
-];
+const FUNCTIONS: &str = "\
+    cuDriverGetVersion cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 cuCtxSetCurrent cuDeviceGet \
+    cuDeviceGetAttribute cuDeviceGetCount cuDeviceGetDefaultMemPool cuDeviceGetGraphMemAttribute \
+    cuDeviceGetName cuDeviceGraphMemTrim cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRetain \
+    cuDeviceSetGraphMemAttribute cuEventCreate cuEventDestroy_v2 cuEventElapsedTime cuEventRecord \
+    cuGetErrorName cuGetErrorString cuGraphDestroy cuGraphExecDestroy cuGraphInstantiateWithFlags \
+    cuGraphLaunch cuInit cuLaunchKernel cuMemAddressFree cuMemAddressReserve cuMemAllocAsync \
+    cuMemAlloc_v2 cuMemCreate cuMemFreeAsync cuMemFree_v2 cuMemGetAllocationGranularity cuMemGetInfo_v2 \
+    cuMemMap cuMemPoolGetAttribute cuMemPoolSetAttribute cuMemPoolTrimTo cuMemRelease cuMemSetAccess \
+    cuMemUnmap cuMemcpyDtoH_v2 cuMemsetD8Async cuModuleGetFunction cuModuleLoadData cuModuleUnload \
+    cuStreamBeginCapture_v2 cuStreamCreate cuStreamDestroy_v2 cuStreamEndCapture cuStreamGetCtx \
+    cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent cuThreadExchangeStreamCaptureMode";
 
 /// The version as `12.4`.
 pub(super) fn version_text(version: i32) -> String {
@@ -83,7 +34,7 @@ pub(super) fn lacking(version: Option<i32>, has: impl Fn(&str) -> bool) -> Optio
     if let Some(old) = version.filter(|&version| version < OLDEST) {
         return Some(format!("the driver supports CUDA {}, {needed} is needed", version_text(old)));
     }
-    let missing = FUNCTIONS.into_iter().find(|&name| !has(name))?;
+    let missing = FUNCTIONS.split_whitespace().find(|&name| !has(name))?;
     let supports = match version {
         Some(known) => format!("CUDA {}", version_text(known)),
         None => "an unknown CUDA".to_owned(),
@@ -127,6 +78,6 @@ mod tests {
         // Types are `CU...`; the library itself is loaded by `is_culib_present` and `culib`.
         let is_function = |name: &&str| name.starts_with("cu") && *name != "culib";
         let called: BTreeSet<&str> = called.filter(is_function).collect();
-        assert_eq!(called, FUNCTIONS.into_iter().collect::<BTreeSet<&str>>());
+        assert_eq!(called, FUNCTIONS.split_whitespace().collect::<BTreeSet<&str>>());
     }
 }

@@ -21,7 +21,6 @@ use std::time::Duration;
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
 use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
-use super::growth::{Growth, grow};
 use super::pattern;
 
 /// Memory comes in multiples of this number of bytes.
@@ -52,6 +51,7 @@ pub(super) struct SimulatedDriver {
     questions: std::sync::atomic::AtomicU64,
 }
 
+#[derive(Default)]
 struct State {
     memory: Memory,
     pool: Pool,
@@ -105,6 +105,7 @@ struct Captured {
 type Word = [u64; 2];
 
 /// The memory, and the addresses without memory.
+#[derive(Default)]
 struct Memory {
     capacity: u64,
     held: u64,
@@ -334,28 +335,8 @@ impl State {
 impl SimulatedDriver {
     /// A device with `capacity` bytes of memory.
     pub(super) fn new(capacity: Bytes) -> Self {
-        let memory = Memory {
-            capacity: capacity.get(),
-            held: 0,
-            next: GRANULE,
-            blocks: BTreeMap::new(),
-            reserved: BTreeMap::new(),
-        };
-        let state = State {
-            memory,
-            pool: Pool::default(),
-            threshold: 0,
-            queue: Vec::new(),
-            capture: None,
-            graphs: BTreeMap::new(),
-            next_graph: 0,
-            graph_peak: (0, 0),
-            slots: vec![0; SLOTS],
-            clock: 0,
-            marks: [0; 2],
-            fault: None,
-            unloaded: Vec::new(),
-        };
+        let memory = Memory { capacity: capacity.get(), next: GRANULE, ..Memory::default() };
+        let state = State { memory, slots: vec![0; SLOTS], ..State::default() };
         let name = format!("simulated device of {capacity} bytes, no GPU");
         let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true, l2_bytes: None };
         Self {
@@ -512,9 +493,11 @@ impl Driver for SimulatedDriver {
         if !is_reserved || !is_bare || !base.is_multiple_of(GRANULE) || !is_whole {
             return Err(DriverError::failed("map", format!("{at} cannot be mapped")));
         }
-        let count = size.get() / piece;
         state.load(Part::Ranges);
-        grow(&mut Pieces { memory: &mut state.memory, bytes: piece }, base, piece, count)
+        if size.get() > state.memory.capacity - state.memory.held {
+            return Err(DriverError::OutOfMemory { size: Bytes::new(piece) });
+        }
+        (0..size.get() / piece).try_for_each(|number| state.memory.take(base + number * piece, piece))
     }
 
     fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError> {
@@ -628,27 +611,6 @@ impl Driver for SimulatedDriver {
             0 => Ok(()),
             held => Err(DriverError::failed("close", format!("{held} bytes were not given back"))),
         }
-    }
-}
-
-/// Puts memory under pieces of a range.
-struct Pieces<'m> {
-    memory: &'m mut Memory,
-    bytes: u64,
-}
-
-impl Growth for Pieces<'_> {
-    fn put(&mut self, at: u64) -> Result<(), DriverError> {
-        self.memory.take(at, self.bytes)
-    }
-
-    fn allow(&mut self) -> Result<(), DriverError> {
-        Ok(())
-    }
-
-    fn take(&mut self, at: u64) {
-        // `put` has just mapped it.
-        drop(self.memory.release(at, "map"));
     }
 }
 

@@ -8,8 +8,8 @@ use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use planlab_dsa::{Address, Bytes};
 
 use super::super::driver::DriverError;
-use super::super::library::{check, check_memory, device, length, load, retain};
-use super::{StreamDriver, StreamHandle};
+use super::super::library::{check, check_memory, device, length, load, read, retain};
+use super::{SharedDevice, StreamHandle};
 
 /// An event without a time.
 const NO_TIME: u32 = 2;
@@ -19,6 +19,7 @@ const DEFAULTS: u64 = 2;
 /// A GPU's primary context, which CUDA's runtime uses too. It is held to the end of the process, because the program's
 /// memory lies in it.
 pub(super) struct Library {
+    key: String,
     /// A pointer of the driver's library as a number, so that it may move between threads.
     context: usize,
 }
@@ -27,7 +28,7 @@ impl Library {
     pub(super) fn new(ordinal: u32) -> Result<Self, DriverError> {
         load()?;
         let device = device(i32::try_from(ordinal).unwrap_or(i32::MAX))?;
-        Ok(Self { context: retain(device)? })
+        Ok(Self { key: format!("cuda:{ordinal}"), context: retain(device)? })
     }
 
     fn context(&self) -> sys::CUcontext {
@@ -70,10 +71,9 @@ impl Library {
         if stream.0 <= DEFAULTS {
             return Ok(self.context());
         }
-        let mut context = ptr::null_mut();
         // SAFETY: the stream is the program's and lives, because it is in use; the pointer points to a local.
-        check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(handle(stream), &raw mut context) })?;
-        Ok(context)
+        let call = |context: *mut _| unsafe { sys::cuStreamGetCtx(handle(stream), context) };
+        read("cuStreamGetCtx", ptr::null_mut(), call)
     }
 }
 
@@ -89,7 +89,11 @@ fn order(event: sys::CUevent, waits: StreamHandle, awaited: StreamHandle) -> Res
     check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(handle(waits), event, 0) })
 }
 
-impl StreamDriver for Library {
+impl SharedDevice for Library {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
         let bytes = length(size)?;
         self.relaxed(|| {
@@ -107,9 +111,9 @@ impl StreamDriver for Library {
 
     fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError> {
         Self::within(self.context_of(awaited)?, || {
-            let mut event = ptr::null_mut();
             // SAFETY: a context is current; the pointer points to a local.
-            check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, NO_TIME) })?;
+            let call = |event: *mut _| unsafe { sys::cuEventCreate(event, NO_TIME) };
+            let event = read("cuEventCreate", ptr::null_mut(), call)?;
             let ordered = order(event, waits, awaited);
             // SAFETY: the event was just made, and is not used any more; the driver keeps it while a stream waits for
             // it.
@@ -122,10 +126,10 @@ impl StreamDriver for Library {
             // The default stream is never captured.
             return Ok(false);
         }
-        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        let none = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the stream is the program's and lives, because it requests memory on it; the pointer points to a
         // local.
-        check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(handle(stream), &raw mut status) })?;
-        Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+        let call = |status: *mut _| unsafe { sys::cuStreamIsCapturing(handle(stream), status) };
+        Ok(read("cuStreamIsCapturing", none, call)? != none)
     }
 }

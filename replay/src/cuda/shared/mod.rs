@@ -8,7 +8,6 @@
 mod library;
 mod simulated;
 
-use std::fmt;
 use std::sync::Arc;
 
 use planlab_dsa::{Address, Bytes};
@@ -21,110 +20,67 @@ pub use simulated::SimulatedStreams;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamHandle(pub u64);
 
-/// What a driver does for such a program.
-trait StreamDriver: Send + Sync {
-    fn malloc(&self, size: Bytes) -> Result<Address, DriverError>;
-
-    fn free(&self, at: Address) -> Result<(), DriverError>;
-
-    fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError>;
-
-    fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DriverError>;
-}
-
-/// A device: a GPU or a simulation. Copies are the same device; any thread may use it.
+/// A device: a GPU ([`open_shared`]) or a simulation. Any thread may use it.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
 /// use planlab_replay::cuda::{SharedDevice, SimulatedStreams, StreamHandle};
 ///
-/// let streams = SimulatedStreams::new(Bytes::new(64 << 20));
-/// let device = SharedDevice::simulated(&streams);
+/// let device = SimulatedStreams::new(Bytes::new(64 << 20));
 /// let block = device.malloc(Bytes::new(4096))?;
-/// streams.fill(StreamHandle(1), block, Bytes::new(4096), 7);
+/// device.fill(StreamHandle(1), block, Bytes::new(4096), 7);
 /// device.wait(StreamHandle(2), StreamHandle(1))?;
-/// streams.verify(StreamHandle(2), block, Bytes::new(4096), 7);
-/// assert_eq!(streams.run(0)?, 0, "words that were not as written");
+/// device.verify(StreamHandle(2), block, Bytes::new(4096), 7);
+/// assert_eq!(device.run(0)?, 0, "words that were not as written");
 /// device.free(block)?;
 /// # Ok::<(), planlab_replay::cuda::DriverError>(())
 /// ```
-#[derive(Clone)]
-pub struct SharedDevice {
-    driver: Arc<dyn StreamDriver>,
-    key: String,
-}
-
-impl fmt::Debug for SharedDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedDevice").field(&self.key).finish()
-    }
-}
-
-impl SharedDevice {
-    /// Opens a GPU by its number, from 0. Uses the context that CUDA's runtime has for it; runs nothing, holds no
-    /// memory.
-    ///
-    /// # Errors
-    ///
-    /// [`DriverError::Unavailable`] if there is no driver or no such GPU.
-    #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
-    pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
-        #[cfg(feature = "cuda")]
-        {
-            let driver = Arc::new(library::Library::new(ordinal)?);
-            Ok(Self { driver, key: format!("cuda:{ordinal}") })
-        }
-        #[cfg(not(feature = "cuda"))]
-        {
-            Err(super::without_cuda())
-        }
-    }
-
-    /// A simulated device, whose streams are queues of simulated kernels.
-    #[must_use]
-    pub fn simulated(streams: &SimulatedStreams) -> Self {
-        Self { driver: Arc::new(streams.clone()), key: "simulated-cuda".to_owned() }
-    }
-
+pub trait SharedDevice: Send + Sync {
     /// The device's key: `cuda:0`, `simulated-cuda`.
-    #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
-    }
+    fn key(&self) -> &str;
 
     /// Allocates memory of the device. Its address is a multiple of 512.
     ///
     /// # Errors
     ///
     /// [`DriverError::OutOfMemory`], or the driver's error.
-    pub fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
-        self.driver.malloc(size)
-    }
+    fn malloc(&self, size: Bytes) -> Result<Address, DriverError>;
 
     /// Frees memory of [`malloc`](Self::malloc), after all running work is done.
     ///
     /// # Errors
     ///
     /// The driver's error.
-    pub fn free(&self, at: Address) -> Result<(), DriverError> {
-        self.driver.free(at)
-    }
+    fn free(&self, at: Address) -> Result<(), DriverError>;
 
     /// Makes later work on the stream `waits` run after the work launched on `awaited` so far. Does not block.
     ///
     /// # Errors
     ///
     /// The driver's error; then the order of the two is not certain.
-    pub fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError> {
-        self.driver.wait(waits, awaited)
-    }
+    fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError>;
 
     /// Whether work launched on a stream is being captured in a graph.
     ///
     /// # Errors
     ///
     /// The driver's error.
-    pub fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DriverError> {
-        self.driver.is_capturing(stream)
+    fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DriverError>;
+}
+
+/// Opens a GPU by its number, from 0. Uses the context that CUDA's runtime has for it; runs nothing, holds no memory.
+///
+/// # Errors
+///
+/// [`DriverError::Unavailable`] if there is no driver or no such GPU.
+#[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
+pub fn open_shared(ordinal: u32) -> Result<Arc<dyn SharedDevice>, DriverError> {
+    #[cfg(feature = "cuda")]
+    {
+        Ok(Arc::new(library::Library::new(ordinal)?))
+    }
+    #[cfg(not(feature = "cuda"))]
+    {
+        Err(super::without_cuda())
     }
 }

@@ -19,7 +19,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::super::driver::{Driver, DriverError, Kernel, WORD};
 use super::super::simulated::SimulatedDriver;
-use super::{StreamDriver, StreamHandle};
+use super::{SharedDevice, StreamHandle};
 
 /// A simulated device with streams. Copies are the same device.
 #[derive(Clone)]
@@ -124,7 +124,11 @@ impl SimulatedStreams {
     }
 }
 
-impl StreamDriver for SimulatedStreams {
+impl SharedDevice for SimulatedStreams {
+    fn key(&self) -> &str {
+        "simulated-cuda"
+    }
+
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
         self.0.driver.malloc(size)
     }
@@ -152,7 +156,6 @@ impl StreamDriver for SimulatedStreams {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SharedDevice;
     use super::*;
 
     const SIZE: Bytes = Bytes::new(1024);
@@ -160,16 +163,15 @@ mod tests {
     /// Wrong words found in a block after each of many orders; stream 1 writes and reads it, stream 2 writes it.
     fn wrong(is_ordered: bool) -> Vec<u64> {
         let one_order = |seed: u64| {
-            let streams = SimulatedStreams::new(Bytes::new(8 << 20));
-            let device = SharedDevice::simulated(&streams);
+            let device = SimulatedStreams::new(Bytes::new(8 << 20));
             let at = device.malloc(SIZE).expect("room");
-            streams.fill(StreamHandle(1), at, SIZE, 1);
-            streams.verify(StreamHandle(1), at, SIZE, 1);
+            device.fill(StreamHandle(1), at, SIZE, 1);
+            device.verify(StreamHandle(1), at, SIZE, 1);
             if is_ordered {
                 device.wait(StreamHandle(2), StreamHandle(1)).expect("noted");
             }
-            streams.fill(StreamHandle(2), at, SIZE, 2);
-            streams.run(seed).expect("legal")
+            device.fill(StreamHandle(2), at, SIZE, 2);
+            device.run(seed).expect("legal")
         };
         (0..50).map(one_order).collect()
     }
@@ -182,23 +184,21 @@ mod tests {
 
     #[test]
     fn memory_goes_back_after_what_runs_on_it() {
-        let streams = SimulatedStreams::new(Bytes::new(2 << 20));
-        let device = SharedDevice::simulated(&streams);
+        let device = SimulatedStreams::new(Bytes::new(2 << 20));
         let at = device.malloc(SIZE).expect("room");
         assert_eq!(device.malloc(SIZE), Err(DriverError::OutOfMemory { size: SIZE }));
-        streams.fill(StreamHandle(0), at, SIZE, 1);
+        device.fill(StreamHandle(0), at, SIZE, 1);
         device.free(at).expect("held");
-        assert_eq!((streams.run(0), streams.free_bytes()), (Ok(0), Ok(Bytes::new(2 << 20))));
+        assert_eq!((device.run(0), device.free_bytes()), (Ok(0), Ok(Bytes::new(2 << 20))));
         assert!(device.free(at).is_err());
     }
 
     #[test]
     fn a_stream_is_captured_until_it_is_not() {
-        let streams = SimulatedStreams::new(Bytes::new(2 << 20));
-        let device = SharedDevice::simulated(&streams);
-        streams.set_capturing(StreamHandle(5), true);
+        let device = SimulatedStreams::new(Bytes::new(2 << 20));
+        device.set_capturing(StreamHandle(5), true);
         assert_eq!([4, 5].map(|stream| device.is_capturing(StreamHandle(stream))), [Ok(false), Ok(true)]);
-        streams.set_capturing(StreamHandle(5), false);
+        device.set_capturing(StreamHandle(5), false);
         assert_eq!(device.is_capturing(StreamHandle(5)), Ok(false));
     }
 }
