@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use planlab_dsa::{Address, AllocError, Audit, AuditError, Backing, Bytes, NotLive, OnlineAllocator, Usage};
 
@@ -183,7 +184,7 @@ impl Checker {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Guarded {
-    memory: Online,
+    memory: Online<Box<dyn OnlineAllocator>>,
     checker: Checker,
     requests: u32,
 }
@@ -195,7 +196,8 @@ impl Guarded {
         backing: HostBacking,
         build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
     ) -> Self {
-        Self { memory: Online::new(backing, build), checker: Checker::new(true), requests: 0 }
+        let Ok(memory) = Online::new(backing, |backing| Ok::<_, Infallible>(build(backing)));
+        Self { memory, checker: Checker::new(true), requests: 0 }
     }
 
     /// Requests a block and writes every byte of it.

@@ -5,10 +5,10 @@ use planlab_dsa::{Backing, NO_OPERATIONS, OnlineAllocator, Simulated, VerifiedPl
 
 use super::backing::HostBacking;
 use super::conductor::conduct;
-use super::memory::{EmptyLoop, Memory, Online, PlanMemory};
+use super::memory::{EmptyLoop, Memory, Online};
 use super::report::Report;
 use super::{Order, clock};
-use crate::planned::PlannedError;
+use crate::planned::{Planned, PlannedError};
 
 /// Makes an online allocator over a backing; called once for each thread.
 pub type BuildAllocator<'a> = &'a (dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync);
@@ -79,8 +79,10 @@ pub(super) fn play(order: &Order<'_>) -> Report {
     }
     let backing = || order.capacity.map_or_else(HostBacking::new, HostBacking::with_capacity);
     match order.contender {
-        Contender::Plan(plan) => conduct(order, || PlanMemory::new(plan, backing()).map_err(Obstacle::from)),
-        Contender::Online(build) => conduct(order, || Ok(Online::new(backing(), build))),
+        Contender::Plan(plan) => {
+            conduct(order, || Ok(Online::new(backing(), |backing| Planned::new(plan, backing))?))
+        }
+        Contender::Online(build) => conduct(order, || Online::new(backing(), |backing| Ok(build(backing)))),
         Contender::Malloc(malloc) => play_malloc(malloc, order),
         Contender::EmptyLoop => conduct(order, || Ok(EmptyLoop::default())),
     }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use planlab_dsa::{
     Address, AllocError, Backing, Bytes, Meter, Metered, NotLive, OnlineAllocator, Planning, Stream, Usage,
-    VerifiedPlan,
 };
 
 use super::backing::{Book, HostBacking};
-use crate::planned::{Planned, PlannedError};
 
 /// Memory that hands out blocks of this process.
 ///
@@ -96,29 +94,29 @@ pub(super) unsafe trait Memory: Send {
 }
 
 /// An online allocator over memory of the host.
-pub(super) struct Online {
-    allocator: Box<dyn OnlineAllocator>,
+pub(super) struct Online<A> {
+    allocator: A,
     book: Arc<Book>,
     meter: Arc<Meter>,
 }
 
-impl Online {
-    pub(super) fn new(
+impl<A: OnlineAllocator> Online<A> {
+    pub(super) fn new<E>(
         backing: HostBacking,
-        build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
-    ) -> Self {
+        build: impl FnOnce(Box<dyn Backing>) -> Result<A, E>,
+    ) -> Result<Self, E> {
         let book = backing.book();
         let (backing, meter) = Metered::new(backing);
-        Self { allocator: build(Box::new(backing)), book, meter }
+        Ok(Self { allocator: build(Box::new(backing))?, book, meter })
     }
 
-    pub(super) fn allocator(&mut self) -> &mut dyn OnlineAllocator {
-        self.allocator.as_mut()
+    pub(super) fn allocator(&mut self) -> &mut A {
+        &mut self.allocator
     }
 }
 
 // SAFETY: the allocator may be wrong, but `backs` asks the book of its backing, which only the backing writes.
-unsafe impl Memory for Online {
+unsafe impl<A: OnlineAllocator> Memory for Online<A> {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         self.allocator.alloc(Bytes::new(size), Stream::default()).map(Address::get)
@@ -169,50 +167,6 @@ unsafe impl Memory for Online {
 
     fn planning(&self) -> Option<Planning> {
         self.allocator.planning()
-    }
-}
-
-/// A plan over a segment of the host.
-pub(super) struct PlanMemory {
-    planned: Planned,
-    meter: Arc<Meter>,
-}
-
-impl PlanMemory {
-    pub(super) fn new(plan: &VerifiedPlan<'_>, backing: HostBacking) -> Result<Self, PlannedError> {
-        let (backing, meter) = Metered::new(backing);
-        Ok(Self { planned: Planned::new(plan, Box::new(backing))?, meter })
-    }
-}
-
-// SAFETY: the plan was verified: a block from `Planned` lies inside its segment. The backing has mapped the segment
-// and unmaps it only when nothing is live.
-unsafe impl Memory for PlanMemory {
-    #[inline]
-    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
-        self.planned.alloc(Bytes::new(size), Stream::default()).map(Address::get)
-    }
-
-    #[inline]
-    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
-        self.planned.free(Address::new(address))
-    }
-
-    #[inline]
-    fn backs(&self, address: u64, _: u64) -> bool {
-        address != 0
-    }
-
-    fn end_propagation(&mut self) {
-        self.planned.end_propagation();
-    }
-
-    fn usage(&self) -> Usage {
-        self.planned.usage()
-    }
-
-    fn take_most_held(&self) -> Option<u64> {
-        Some(self.meter.take_most().get())
     }
 }
 

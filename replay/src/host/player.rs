@@ -206,19 +206,22 @@ impl<'s, M: Memory> Player<'s, M> {
         let (cpu, start_ns) = (thread_cpu_ns(), monotonic_ns());
         for _ in 0..propagations {
             match work {
-                Work::Pages => self.propagate::<Pages>(),
-                Work::Pattern => self.propagate::<Patterns>(),
-                _ => self.propagate::<Nothing>(),
+                Work::Pages => self.propagate(Self::play_runs::<Pages>),
+                Work::Pattern => self.propagate(Self::play_runs::<Patterns>),
+                _ => self.propagate(Self::play_runs::<Nothing>),
             }?;
         }
         let end_ns = monotonic_ns();
         Ok(Times { start_ns, end_ns, cpu_ns: thread_cpu_ns() - cpu })
     }
 
-    fn propagate<T: Toil>(&mut self) -> Result<(), Fault> {
+    fn propagate(
+        &mut self,
+        play: impl FnOnce(&mut Self, &mut [u64]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         // A local of the loop, so that its place is not looked up again at every call.
         let mut addresses = mem::take(&mut self.addresses);
-        let played = self.play_runs::<T>(&mut addresses);
+        let played = play(self, &mut addresses);
         self.addresses = addresses;
         played?;
         self.finish();
@@ -263,20 +266,17 @@ impl<'s, M: Memory> Player<'s, M> {
     ) -> Result<(), Fault> {
         for _ in 0..propagations {
             match work {
-                Work::Pages => self.propagate_apart::<Pages>(batches),
-                Work::Pattern => self.propagate_apart::<Patterns>(batches),
-                _ => self.propagate_apart::<Nothing>(batches),
+                Work::Pages => {
+                    self.propagate(|player, addresses| player.play_runs_apart::<Pages>(batches, addresses))
+                }
+                Work::Pattern => {
+                    self.propagate(|player, addresses| player.play_runs_apart::<Patterns>(batches, addresses))
+                }
+                _ => {
+                    self.propagate(|player, addresses| player.play_runs_apart::<Nothing>(batches, addresses))
+                }
             }?;
         }
-        Ok(())
-    }
-
-    fn propagate_apart<T: Toil>(&mut self, batches: &mut [Batches; 2]) -> Result<(), Fault> {
-        let mut addresses = mem::take(&mut self.addresses);
-        let played = self.play_runs_apart::<T>(batches, &mut addresses);
-        self.addresses = addresses;
-        played?;
-        self.finish();
         Ok(())
     }
 
