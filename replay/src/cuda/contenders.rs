@@ -392,8 +392,6 @@ impl Drop for StreamOrdered {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
     use crate::cuda::simulated::SimulatedDriver;
 
@@ -463,80 +461,5 @@ mod tests {
         assert!(says.starts_with("free: ") && says.contains("the first of 2 calls"), "{says}");
         assert_eq!(memory.fault(), None, "it was told");
         assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
-    }
-
-    #[test]
-    fn a_pool_has_its_own_pages_mapped_and_what_goes_is_counted() {
-        let taken = Arc::new(Mutex::new(None));
-        let slot = Arc::clone(&taken);
-        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-            *slot.lock().expect("nobody panics") = Some(backing);
-            Box::new(EmptyLoop::default())
-        };
-        let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)));
-        let device = Arc::clone(&driver) as Arc<dyn Driver>;
-        let memory = memory(&Strategy::Pool(&build), &device);
-        let mut backing = taken.lock().expect("nobody panics").take().expect("a pool was built");
-        // As `pytorch-caching/expandable` grows its range for large blocks: by three pages at once.
-        let page = Bytes::new(20 * MIB);
-        let base = backing.reserve_pages(Bytes::new(60 * MIB), page).expect("addresses").get();
-        let at = |mebibytes: u64| Address::new(base + mebibytes * MIB);
-        backing.map(at(0), Bytes::new(60 * MIB)).expect("room");
-        assert_eq!(driver.pieces(), [0, 20, 40].map(|from| (at(from).get(), 20 * MIB)));
-        // Only the middle page lies completely inside.
-        assert_eq!(backing.unmap(at(10), Bytes::new(40 * MIB)), page);
-        assert_eq!(driver.pieces(), [0, 40].map(|from| (at(from).get(), 20 * MIB)));
-        assert_eq!([memory.take_most_held(), memory.take_most_held()], [60, 40].map(|held| Some(held * MIB)));
-        assert_eq!(backing.unmap(at(0), Bytes::new(60 * MIB)), Bytes::new(40 * MIB));
-        assert_eq!(backing.unmap(at(0), Bytes::new(60 * MIB)), Bytes::ZERO);
-        assert_eq!([memory.take_most_held(), memory.take_most_held()], [Some(40 * MIB), Some(0)]);
-        drop(backing);
-        assert_eq!((device.memory().expect("no fault").free, memory.fault()), (Bytes::new(64 * MIB), None));
-    }
-
-    #[test]
-    fn only_what_a_pool_holds_may_be_touched() {
-        /// Takes one segment when it is made.
-        struct One(Box<dyn Backing>, Address);
-
-        impl OnlineAllocator for One {
-            fn alloc(&mut self, _: Bytes, _: Stream) -> Result<Address, AllocError> {
-                Ok(self.1)
-            }
-
-            fn free(&mut self, _: Address) -> Result<(), NotLive> {
-                Ok(())
-            }
-
-            fn release_cached(&mut self) {
-                self.0.release(self.1);
-            }
-
-            fn usage(&self) -> Usage {
-                Usage::default()
-            }
-        }
-
-        let build = |mut backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-            let at = backing.acquire(Bytes::new(4096)).expect("room");
-            Box::new(One(backing, at))
-        };
-        let driver = device();
-        let mut memory = memory(&Strategy::Pool(&build), &driver);
-        let at = alloc(&mut memory, 1).expect("always").get();
-        let cases = [
-            (at, 4096),
-            (at + 4080, 16),
-            (at, 16),
-            (at + 4096, 16),
-            (at - 16, 32),
-            (at, 4112),
-            (u64::MAX, 16),
-        ];
-        let held = cases.map(|(at, size)| memory.holds(Address::new(at), size));
-        assert_eq!(held, [true, true, true, false, false, false, false]);
-        memory.allocator.release_cached();
-        assert!(!memory.holds(Address::new(at), 16), "it was given back");
-        assert_eq!(memory.fault(), None);
     }
 }

@@ -97,23 +97,13 @@ fn stacked(overlap: u64, beyond: u64) -> impl Fn(Box<dyn Backing>) -> Box<dyn On
 }
 
 fn assert_complete(name: &str, report: &Report) {
-    assert_eq!(
-        (report.performance.status, report.performance.reason.as_str()),
-        (End::Complete, ""),
-        "{name}"
-    );
-    assert!(report.is_pattern_checked && report.performance.warm_up >= 2, "{name}: {report:?}");
-    let timed: u32 = report.performance.samples.iter().map(|sample| sample.propagations).sum();
+    let performance = &report.performance;
+    assert_eq!((performance.status, performance.reason.as_str()), (End::Complete, ""), "{name}");
+    assert!(report.is_pattern_checked && performance.warm_up >= 2, "{name}: {report:?}");
+    let timed: u32 = performance.samples.iter().map(|sample| sample.propagations).sum();
     assert_eq!(timed, 5, "{name}");
-    assert!(
-        report.performance.samples.iter().all(|sample| sample.wall_ns > 0 && sample.cpu_ns > Some(0)),
-        "{name}"
-    );
-    assert!(
-        report.performance.used_peak >= Some(net().load().bytes.get()),
-        "{name}: {:?}",
-        report.performance.used_peak
-    );
+    assert!(performance.samples.iter().all(|sample| sample.wall_ns > 0 && sample.cpu_ns > Some(0)), "{name}");
+    assert!(performance.used_peak >= Some(net().load().bytes.get()), "{name}: {:?}", performance.used_peak);
 }
 
 #[test]
@@ -123,18 +113,13 @@ fn a_plan_is_played_with_every_work_and_on_threads() {
     for work in [Work::None, Work::Pages, Work::Pattern] {
         for threads in [1, 3] {
             let report = play(Contender::Plan(&plan), work, threads);
+            let performance = &report.performance;
             assert_complete("plan", &report);
             let all = plan.height().get() * u64::from(threads);
-            assert_eq!(report.performance.reserved_peak, all, "{work:?} {threads}");
-            assert!(
-                report.performance.samples.iter().all(|sample| sample.reserved_peak == Some(all)),
-                "{report:?}"
-            );
-            assert_eq!(
-                (report.performance.device_allocations, report.performance.search_steps),
-                (u64::from(threads), 0)
-            );
-            assert_eq!(report.performance.lock_wait_ns, None);
+            assert_eq!(performance.reserved_peak, all, "{work:?} {threads}");
+            assert!(performance.samples.iter().all(|sample| sample.reserved_peak == Some(all)), "{report:?}");
+            assert_eq!((performance.device_allocations, performance.search_steps), (u64::from(threads), 0));
+            assert_eq!(performance.lock_wait_ns, None);
         }
     }
 }
@@ -169,19 +154,16 @@ fn passes_with(environment: &[(&str, &str)], test: &str, malloc: Malloc) -> bool
 fn check_malloc(malloc: Malloc) {
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Malloc(malloc), work, threads);
+        let performance = &report.performance;
         if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
-            assert_eq!(report.performance.status, End::Unavailable, "{}", malloc.key());
+            assert_eq!(performance.status, End::Unavailable, "{}", malloc.key());
             continue;
         }
         assert_complete(malloc.key(), &report);
         assert!(!report.options.is_empty(), "{}", malloc.key());
-        assert!(
-            report.performance.samples.iter().all(|sample| sample.reserved_peak.is_none()),
-            "{}",
-            malloc.key()
-        );
+        assert!(performance.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
         let counts_locks = malloc.key().starts_with("jemalloc");
-        assert_eq!(report.performance.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
+        assert_eq!(performance.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
     }
 }
 
@@ -264,14 +246,17 @@ impl OnlineAllocator for Spacious {
     }
 }
 
+fn spacious(backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    Box::new(Spacious { backing })
+}
+
 #[test]
 fn memory_that_ends_ends_the_replay_on_all_threads() {
     let net = net();
     let plan = plan(&net);
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
     let capacity = Some(plan.height().get() - 1);
     for threads in [1, 2] {
-        for contender in [Contender::Plan(&plan), Contender::Online(&build)] {
+        for contender in [Contender::Plan(&plan), Contender::Online(&spacious)] {
             let report = play_in(contender, capacity, Work::None, threads);
             assert_eq!(report.performance.status, End::OutOfMemory, "{}", report.performance.reason);
             assert!(!report.performance.reason.is_empty());
@@ -283,8 +268,7 @@ fn memory_that_ends_ends_the_replay_on_all_threads() {
 
 #[test]
 fn memory_that_goes_back_at_once_is_looked_for_each_time() {
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
-    let report = play(Contender::Online(&build), Work::Pages, 1);
+    let report = play(Contender::Online(&spacious), Work::Pages, 1);
     assert_complete("spacious", &report);
     // It holds nothing at the end of a propagation, but does hold memory in the meantime.
     let is_seen = |most: Option<u64>| most.is_some_and(|most| most > 0 && most.is_multiple_of(1 << 30));
@@ -324,8 +308,7 @@ fn addresses_that_are_not_to_be_had_are_in_the_report() {
         let report = play(Contender::Online(&build), Work::None, threads);
         assert_eq!((report.performance.status, report.refused_range), (End::OutOfMemory, Some(1 << 60)));
     }
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
-    let report = play_in(Contender::Online(&build), Some(1), Work::None, 1);
+    let report = play_in(Contender::Online(&spacious), Some(1), Work::None, 1);
     assert_eq!(
         (report.performance.status, report.refused_range),
         (End::OutOfMemory, None),
@@ -335,10 +318,9 @@ fn addresses_that_are_not_to_be_had_are_in_the_report() {
 
 #[test]
 fn calls_that_take_longer_than_the_clock_have_times_of_their_own() {
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
     let effort = Effort { budget: Duration::from_millis(50), ..Effort::default() };
     let report = replay(&Order {
-        contender: Contender::Online(&build),
+        contender: Contender::Online(&spacious),
         sequences: &[Sequence::new(&Requests::new(&net()))],
         work: Work::None,
         threads: NonZeroU32::MIN,
@@ -354,14 +336,13 @@ fn calls_that_take_longer_than_the_clock_have_times_of_their_own() {
 #[test]
 fn the_empty_loop_has_times_and_no_memory() {
     let report = play(Contender::EmptyLoop, Work::None, 1);
+    let performance = &report.performance;
     assert_eq!(
-        (report.performance.status, report.performance.reserved_peak, report.performance.used_peak),
+        (performance.status, performance.reserved_peak, performance.used_peak),
         (End::Complete, 0, None)
     );
     assert!(
-        !report.performance.samples.is_empty()
-            && !report.is_pattern_checked
-            && report.performance.physical_peak.is_none()
+        !performance.samples.is_empty() && !report.is_pattern_checked && performance.physical_peak.is_none()
     );
     assert_eq!(play(Contender::EmptyLoop, Work::Pages, 1).performance.status, End::Unavailable);
 }
@@ -380,13 +361,10 @@ fn a_budget_ends_by_itself() {
         // Warming up takes at most five times as long: enough for 50 propagations on a busy machine.
         effort: Effort { budget: Duration::from_secs(1), ..Effort::default() },
     });
-    assert_eq!(report.performance.status, End::Complete);
-    assert!(
-        report.performance.is_steady && (50..=1000).contains(&report.performance.warm_up),
-        "{}",
-        report.performance.warm_up
-    );
-    assert!(report.performance.samples.len() >= 5, "{report:?}");
+    let performance = &report.performance;
+    assert_eq!(performance.status, End::Complete);
+    assert!(performance.is_steady && (50..=1000).contains(&performance.warm_up), "{}", performance.warm_up);
+    assert!(performance.samples.len() >= 5, "{report:?}");
 }
 
 /// As [`Stacked`], and plans at the end of each propagation.
@@ -430,16 +408,17 @@ fn several_sequences_are_played_cold_and_in_turn() {
     };
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Online(&build), work, threads);
+        let performance = &report.performance;
         assert_eq!(
-            (report.performance.status, report.performance.reason.as_str(), report.performance.warm_up),
+            (performance.status, performance.reason.as_str(), performance.warm_up),
             (End::Complete, "", 0)
         );
-        let each = report.performance.samples.iter().all(|sample| sample.propagations == 1);
-        assert!(each && !report.performance.is_steady && report.is_pattern_checked, "{report:?}");
-        let plans: Vec<Option<u64>> = report.performance.samples.iter().map(|sample| sample.plans).collect();
+        let each = performance.samples.iter().all(|sample| sample.propagations == 1);
+        assert!(each && !performance.is_steady && report.is_pattern_checked, "{report:?}");
+        let plans: Vec<Option<u64>> = performance.samples.iter().map(|sample| sample.plans).collect();
         let expected: Vec<Option<u64>> = (1..7).map(|count| Some(count * u64::from(threads))).collect();
         assert_eq!(plans, expected, "a new memory was made after the check");
-        assert_eq!(report.performance.samples[5].planning_ns, Some(60 * u64::from(threads)));
+        assert_eq!(performance.samples[5].planning_ns, Some(60 * u64::from(threads)));
     }
     let plan = plan(&nets[0]);
     assert_eq!(play(Contender::Plan(&plan), Work::None, 1).performance.status, End::Unavailable);

@@ -78,6 +78,10 @@ impl OnlineAllocator for Plain {
     }
 }
 
+fn plain(backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    Box::new(Plain::new(backing))
+}
+
 /// Hands out given offsets in turn, from a segment of its own.
 struct Liar {
     base: u64,
@@ -124,6 +128,10 @@ impl OnlineAllocator for Liar {
     }
 }
 
+fn liar(offsets: Vec<u64>, honest: u32) -> impl Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    move |backing| Box::new(Liar::new(backing, &offsets, honest))
+}
+
 /// The result of one turn.
 fn turn(device: &Device, score: &Score, strategy: &Strategy<'_>, work: Work) -> Tally {
     let (mut tally, protocol) = (Tally::new(), protocol(work));
@@ -138,11 +146,11 @@ fn play_one(device: &Device, score: &Score, strategy: Strategy<'_>, work: Work) 
     compete(device, std::slice::from_ref(score), &[contender], &protocol(work)).remove(0)
 }
 
-fn all<'a>(
-    plan: &'a VerifiedPlan<'a>,
-    moved: &'a VerifiedPlan<'a>,
-    plain: &'a Builder,
-) -> Vec<Contender<'a>> {
+fn pool(build: &Builder) -> Contender<'_> {
+    Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) }
+}
+
+fn all<'a>(plan: &'a VerifiedPlan<'a>, moved: &'a VerifiedPlan<'a>) -> Vec<Contender<'a>> {
     let contender = |key: &str, strategy| Contender { key: key.to_owned(), strategy };
     vec![
         contender("plan", Strategy::Plan(plan)),
@@ -150,7 +158,7 @@ fn all<'a>(
         contender("cuda-malloc", Strategy::Malloc),
         contender("cuda-malloc-async/keep", Strategy::MallocAsync(Idle::Keep)),
         contender("cuda-malloc-async/release", Strategy::MallocAsync(Idle::Release)),
-        contender("plain", Strategy::Pool(plain)),
+        contender("plain", Strategy::Pool(&plain)),
         contender("cuda-graph/plan", Strategy::GraphPlan(plan)),
         contender("cuda-graph/async", Strategy::GraphAsync),
     ]
@@ -161,8 +169,7 @@ fn every_contender_is_played_and_gives_all_back() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
     let moved = shuffled(&plan, 1).expect("plain");
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let contenders = all(&plan, &moved, &plain);
+    let contenders = all(&plan, &moved);
     let score = score(&instance).with_operations(vec![1000; ROWS.len()]);
     let device = Device::simulated(Bytes::new(256 * MIB));
     for work in [Work::None, Work::Kernels, Work::Operations] {
@@ -192,8 +199,7 @@ fn what_is_reserved_is_what_each_should_reserve() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
     let moved = shuffled(&plan, 1).expect("plain");
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let contenders = all(&plan, &moved, &plain);
+    let contenders = all(&plan, &moved);
     let device = Device::simulated(Bytes::new(256 * MIB));
     let scores = [score(&instance)];
     let results = compete(&device, &scores, &contenders, &protocol(Work::Kernels));
@@ -217,10 +223,7 @@ fn what_is_reserved_is_what_each_should_reserve() {
 fn a_planted_overlap_is_found_by_the_device() {
     let instance = instance(&ROWS);
     // Buffer 3 overlaps the last words of buffer 2.
-    let offsets = [0, 4096, 8192, 16_000, 0, 65_536];
-    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-        Box::new(Liar::new(backing, &offsets, 0))
-    };
+    let build = liar(vec![0, 4096, 8192, 16_000, 0, 65_536], 0);
     for work in [Work::None, Work::Kernels] {
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), work);
@@ -233,8 +236,7 @@ fn a_planted_overlap_is_found_by_the_device() {
 #[test]
 fn an_overlap_that_comes_later_is_found_in_the_sums() {
     let instance = instance(&ROWS);
-    let build =
-        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 7)) };
+    let build = liar(vec![0], 7);
     let device = Device::simulated(Bytes::new(64 * MIB));
     let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
     assert_eq!(result.status, End::Corrupt);
@@ -245,9 +247,7 @@ fn an_overlap_that_comes_later_is_found_in_the_sums() {
 fn memory_of_others_is_not_touched() {
     let instance = instance(&ROWS);
     for (offset, reason) in [(2 * MIB, "not memory of the contender"), (8, "no multiple of 16 bytes")] {
-        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-            Box::new(Liar::new(backing, &[offset], 0))
-        };
+        let build = liar(vec![offset], 0);
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         assert_ne!(result.status, End::Complete);
@@ -346,8 +346,7 @@ fn what_is_not_given_back_at_the_end_is_told() {
 fn no_memory_is_said_and_counted() {
     let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
     let plan = plan_of(&instance);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let contenders = all(&plan, &plan, &plain);
+    let contenders = all(&plan, &plan);
     let device = Device::simulated(Bytes::new(64 * MIB));
     let ballast = device.leave(Bytes::new(4 * MIB)).expect("room");
     let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
@@ -366,8 +365,7 @@ fn several_propagations_follow_one_another() {
     let instances = [instance(&ROWS), instance(&ROWS[..3]), instance(&ROWS[2..])];
     let scores = [0, 1, 2].map(|index: usize| score(&instances[index]));
     let plan = plan_of(&instances[0]);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let contenders = all(&plan, &plan, &plain);
+    let contenders = all(&plan, &plan);
     let device = Device::simulated(Bytes::new(256 * MIB));
     let cold = Protocol { warm_up: 0, timed: 7, rounds: 1, ..protocol(Work::Kernels) };
     let results = compete(&device, &scores, &contenders, &cold);
@@ -428,10 +426,7 @@ proptest! {
     ) {
         let instance = instance(&ROWS);
         let device = Device::simulated(Bytes::new(64 * MIB));
-        let answers = offsets.clone();
-        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-            Box::new(Liar::new(backing, &answers, 0))
-        };
+        let build = liar(offsets.clone(), 0);
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         prop_assert!(device.memory().is_ok());
         let order: Vec<u32> = score(&instance)
@@ -474,12 +469,11 @@ fn orders_change_from_round_to_round_and_come_again() {
         let seen = Arc::clone(&seen);
         move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             seen.lock().expect("nobody panics").push(number);
-            Box::new(Plain::new(backing))
+            plain(backing)
         }
     };
     let builders: Vec<_> = (0..6).map(build).collect();
-    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
-    let contenders: Vec<Contender<'_>> = builders.iter().map(|build| pool(build as &Builder)).collect();
+    let contenders: Vec<Contender<'_>> = builders.iter().map(|build| pool(build)).collect();
     let run = || {
         let device = Device::simulated(Bytes::new(64 * MIB));
         let rounds = Protocol { rounds: 3, timed: 1, ..protocol(Work::Kernels) };
@@ -520,7 +514,6 @@ fn what_does_not_fit_in_the_queue_has_no_time_to_enqueue() {
 fn the_device_is_not_asked_at_each_request_how_much_is_free() {
     let instance = chain(1500);
     let plan = plan_of(&instance);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)));
     let device = Device(Arc::clone(&driver) as Arc<dyn Driver>);
     for (strategy, most) in
@@ -539,8 +532,7 @@ fn the_device_is_not_asked_at_each_request_how_much_is_free() {
 fn what_the_driver_loads_late_is_nobodys_memory() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let contenders = all(&plan, &plan, &plain);
+    let contenders = all(&plan, &plan);
     let peaks = |driver: SimulatedDriver, is_rehearsed: bool| -> Vec<Option<u64>> {
         let device = Device(Arc::new(driver));
         if is_rehearsed {
@@ -575,14 +567,11 @@ fn a_device_that_is_broken_is_asked_no_more() {
     let instance = instance(&ROWS);
     let device = Device::simulated(Bytes::new(64 * MIB));
     let broken = device.clone();
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let breaker = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
         broken.break_down();
-        Box::new(Plain::new(backing))
+        plain(backing)
     };
-    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
-    let plain: &Builder = &plain;
-    let contenders = [pool(plain), pool(plain), pool(&breaker), pool(plain), pool(plain)];
+    let contenders = [pool(&plain), pool(&plain), pool(&breaker), pool(&plain), pool(&plain)];
     let one_round = Protocol { rounds: 1, ..protocol(Work::Kernels) };
     let (mut turns, mut news) = (Vec::new(), Vec::new());
     let results =
@@ -605,11 +594,8 @@ fn a_device_that_is_broken_is_asked_no_more() {
 #[test]
 fn a_contender_that_fails_alone_stops_nobody() {
     let (instance, device) = (instance(&ROWS), Device::simulated(Bytes::new(64 * MIB)));
-    let overlap =
-        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 0)) };
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
-    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
-    let contenders = [pool(&overlap as &Builder), pool(&plain as &Builder)];
+    let overlap = liar(vec![0], 0);
+    let contenders = [pool(&overlap), pool(&plain)];
     let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
     let ends: Vec<End> = results.iter().map(|result| result.status).collect();
     assert_eq!(ends, [End::Corrupt, End::Complete]);
