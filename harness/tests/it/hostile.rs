@@ -1,9 +1,10 @@
 //! Online allocators under arbitrary callers, on real memory whose every byte is checked.
 
-use planlab_dsa::testing::{AllocatorCall, allocator_calls};
-use planlab_dsa::{Address, Bytes};
+use planlab_dsa::testing::{AllocatorCall, Shape, allocator_calls, first_fit, instances};
+use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator};
+use planlab_replay::Planned;
 use planlab_replay::host::{Fault, Guarded, HostBacking};
-use planlab_solvers::online::{Entry, allocator, registry};
+use planlab_solvers::online::{allocator, registry};
 use proptest::prelude::*;
 
 /// Larger requests are cut to this size, because every byte is written.
@@ -54,8 +55,12 @@ impl Caller {
 }
 
 /// Repeats the calls, so that an allocator that plans serves the next propagation from its plan.
-fn abuse(entry: &Entry, calls: &[AllocatorCall], turns: usize) -> Result<(), Fault> {
-    let memory = Guarded::new(HostBacking::new(), |backing| entry.build(backing));
+fn abuse(
+    build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
+    calls: &[AllocatorCall],
+    turns: usize,
+) -> Result<(), Fault> {
+    let memory = Guarded::new(HostBacking::new(), build);
     let mut caller = Caller { memory, freed: Vec::new() };
     for turn in 0..turns {
         // Each turn leaves out other calls.
@@ -76,7 +81,22 @@ proptest! {
     #[test]
     fn a_plan_of_the_last_propagation_is_never_talked_into_live_memory(calls in allocator_calls()) {
         let entry = allocator("profile-guided").expect("registered");
-        let abused = abuse(&entry, &calls, 4);
+        let abused = abuse(|backing| entry.build(backing), &calls, 4);
+        prop_assert!(abused.is_ok(), "{}", abused.unwrap_err());
+    }
+
+    #[test]
+    fn a_verified_plan_is_never_talked_into_live_memory(
+        instance in instances(
+            Shape::plain().with_max_buffers(30).with_max_steps(20).with_max_size(LARGEST).with_alignment(false),
+        ),
+        calls in allocator_calls(),
+    ) {
+        let plan = instance.verify(first_fit(&instance, &[], &[])).expect("first fit is valid");
+        let build = |backing| -> Box<dyn OnlineAllocator> {
+            Box::new(Planned::new(&plan, backing).expect("there is memory"))
+        };
+        let abused = abuse(build, &calls, 4);
         prop_assert!(abused.is_ok(), "{}", abused.unwrap_err());
     }
 }
@@ -87,7 +107,7 @@ proptest! {
     #[test]
     fn no_pool_is_talked_into_live_memory(calls in allocator_calls()) {
         for entry in registry() {
-            let abused = abuse(entry, &calls, 1);
+            let abused = abuse(|backing| entry.build(backing), &calls, 1);
             prop_assert!(abused.is_ok(), "{}: {}", entry.key, abused.unwrap_err());
         }
     }

@@ -1,5 +1,4 @@
 //! Replays on real memory.
 
 mod host;
-mod hostile;
 mod planned;
