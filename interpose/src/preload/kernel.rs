@@ -12,45 +12,41 @@
 #![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
 
 use std::ffi::{c_int, c_ulong, c_void};
-use std::mem::transmute;
 
-use super::real::Lazy;
+use super::real::{Lazy, lookups};
 use super::{idle, marks, symbols, thread};
 
-static MADVISE: Lazy = Lazy::new(c"madvise");
-static MPROTECT: Lazy = Lazy::new(c"mprotect");
-static PKEY_MPROTECT: Lazy = Lazy::new(c"pkey_mprotect");
-static MLOCK: Lazy = Lazy::new(c"mlock");
-static MLOCK2: Lazy = Lazy::new(c"mlock2");
-static MMAP: Lazy = Lazy::new(c"mmap");
-static MUNMAP: Lazy = Lazy::new(c"munmap");
-static MREMAP: Lazy = Lazy::new(c"mremap");
-static PRCTL: Lazy = Lazy::new(c"prctl");
-static SIGALTSTACK: Lazy = Lazy::new(c"sigaltstack");
-static UNSHARE: Lazy = Lazy::new(c"unshare");
-static SETNS: Lazy = Lazy::new(c"setns");
+lookups! { look_up:
+    MADVISE = c"madvise": unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+    MPROTECT = c"mprotect": unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+    PKEY_MPROTECT = c"pkey_mprotect": unsafe extern "C" fn(*mut c_void, usize, c_int, c_int) -> c_int;
+    MLOCK = c"mlock": unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+    MLOCK2 = c"mlock2": unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+    MMAP = c"mmap": unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+    MUNMAP = c"munmap": unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+    MREMAP = c"mremap": unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
+    PRCTL = c"prctl": unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+    SIGALTSTACK = c"sigaltstack": unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
+    UNSHARE = c"unshare": unsafe extern "C" fn(c_int) -> c_int;
+    SETNS = c"setns": unsafe extern "C" fn(c_int, c_int) -> c_int;
+}
 
 /// Looks up all functions while there is only one thread.
 pub(super) fn prepare() {
-    let memory = [&MADVISE, &MPROTECT, &PKEY_MPROTECT, &MLOCK, &MLOCK2, &MMAP, &MUNMAP, &MREMAP];
-    for function in memory.into_iter().chain([&PRCTL, &SIGALTSTACK, &UNSHARE, &SETNS]) {
-        let _ = function.get();
-    }
+    look_up();
     #[cfg(target_arch = "x86_64")]
     system_call::prepare();
 }
 
 /// Calls the next function of a name; returns -1 and sets `errno` if there is no such function.
 macro_rules! next {
-    ($function:ident, fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {
+    ($function:ident($($argument:expr),*)) => {
         match $function.get() {
             // SAFETY: it is the function of that name; the caller guarantees the arguments.
-            Some(at) => unsafe {
-                transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(at)($($argument),*)
-            },
+            Some(call) => unsafe { call($($argument),*) },
             None => {
                 refuse(libc::ENOSYS);
-                -1_i32 as $result
+                -1_i32 as _
             }
         }
     };
@@ -90,7 +86,7 @@ const fn lasts(advice: c_int) -> bool {
 /// As `madvise` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int {
-    let result = next!(MADVISE, fn(*mut c_void, usize, c_int) -> c_int, at, bytes, advice);
+    let result = next!(MADVISE(at, bytes, advice));
     if lasts(advice) { marked(result, at, bytes) } else { result }
 }
 
@@ -100,7 +96,7 @@ pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -
 ///
 /// As `mprotect` of POSIX.
 pub(super) unsafe fn protect_unmarked(at: *mut c_void, bytes: usize, access: c_int) -> c_int {
-    next!(MPROTECT, fn(*mut c_void, usize, c_int) -> c_int, at, bytes, access)
+    next!(MPROTECT(at, bytes, access))
 }
 
 /// # Safety
@@ -117,7 +113,7 @@ pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: usize, access: c_int) 
 /// As `pkey_mprotect` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pkey_mprotect(at: *mut c_void, bytes: usize, access: c_int, key: c_int) -> c_int {
-    let result = next!(PKEY_MPROTECT, fn(*mut c_void, usize, c_int, c_int) -> c_int, at, bytes, access, key);
+    let result = next!(PKEY_MPROTECT(at, bytes, access, key));
     marked(result, at, bytes)
 }
 
@@ -126,7 +122,7 @@ pub unsafe extern "C" fn pkey_mprotect(at: *mut c_void, bytes: usize, access: c_
 /// As `mlock` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock(at: *mut c_void, bytes: usize) -> c_int {
-    marked(next!(MLOCK, fn(*mut c_void, usize) -> c_int, at, bytes), at, bytes)
+    marked(next!(MLOCK(at, bytes)), at, bytes)
 }
 
 /// # Safety
@@ -134,7 +130,7 @@ pub unsafe extern "C" fn mlock(at: *mut c_void, bytes: usize) -> c_int {
 /// As `mlock2` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock2(at: *mut c_void, bytes: usize, flags: c_int) -> c_int {
-    marked(next!(MLOCK2, fn(*mut c_void, usize, c_int) -> c_int, at, bytes, flags), at, bytes)
+    marked(next!(MLOCK2(at, bytes, flags)), at, bytes)
 }
 
 /// # Safety
@@ -142,7 +138,7 @@ pub unsafe extern "C" fn mlock2(at: *mut c_void, bytes: usize, flags: c_int) -> 
 /// As `munmap` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
-    marked(next!(MUNMAP, fn(*mut c_void, usize) -> c_int, at, bytes), at, bytes)
+    marked(next!(MUNMAP(at, bytes)), at, bytes)
 }
 
 /// As `mmap`, of pages whose marks are undone.
@@ -158,16 +154,7 @@ pub(super) unsafe fn map_unmarked(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    next!(
-        MMAP,
-        fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void,
-        at,
-        bytes,
-        access,
-        flags,
-        file,
-        offset
-    )
+    next!(MMAP(at, bytes, access, flags, file, offset))
 }
 
 /// # Safety
@@ -218,15 +205,7 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
-    let moved = next!(
-        MREMAP,
-        fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void,
-        at,
-        before,
-        bytes,
-        flags,
-        to
-    );
+    let moved = next!(MREMAP(at, before, bytes, flags, to));
     if moved != libc::MAP_FAILED {
         marks::mark(at.addr() as u64, before as u64);
         if flags & libc::MREMAP_FIXED != 0 {
@@ -241,7 +220,7 @@ pub unsafe extern "C" fn mremap(
 /// As `sigaltstack` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
-    let result = next!(SIGALTSTACK, fn(*const libc::stack_t, *mut libc::stack_t) -> c_int, new, old);
+    let result = next!(SIGALTSTACK(new, old));
     if result == 0 && !new.is_null() {
         // SAFETY: the kernel has read it, too.
         thread::set_alternate(unsafe { &*new });
@@ -269,7 +248,7 @@ pub unsafe extern "C" fn prctl(
     if what == libc::PR_SET_SECCOMP && is_forbidding(first, second) {
         symbols::freeze();
     }
-    next!(PRCTL, fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int, what, first, second, third, fourth)
+    next!(PRCTL(what, first, second, third, fourth))
 }
 
 /// # Safety
@@ -280,7 +259,7 @@ pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     if flags & libc::CLONE_NEWPID != 0 {
         idle::start_no_more();
     }
-    next!(UNSHARE, fn(c_int) -> c_int, flags)
+    next!(UNSHARE(flags))
 }
 
 /// # Safety
@@ -291,7 +270,7 @@ pub unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
     if kind == 0 || kind & libc::CLONE_NEWPID != 0 {
         idle::start_no_more();
     }
-    next!(SETNS, fn(c_int, c_int) -> c_int, file, kind)
+    next!(SETNS(file, kind))
 }
 
 /// `syscall` of the C library, which is how libseccomp installs a filter. The system call may return twice (`vfork`) or
@@ -305,12 +284,13 @@ mod system_call {
 
     use super::{Lazy, is_forbidding, refuse, symbols};
 
-    static SYSCALL: Lazy = Lazy::new(c"syscall");
+    // SAFETY: it is a function; nobody calls it by this type.
+    static SYSCALL: Lazy<extern "C" fn()> = unsafe { Lazy::new(c"syscall") };
     /// The next function of this name; null before it is known.
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
     pub(super) fn prepare() {
-        NEXT.store(SYSCALL.get().unwrap_or(ptr::null_mut()), Ordering::Release);
+        NEXT.store(SYSCALL.get().map_or(ptr::null_mut(), |at| at as *mut c_void), Ordering::Release);
     }
 
     /// Sees the arguments of the system calls `seccomp` and `prctl`, which read as much of them as is kept here.

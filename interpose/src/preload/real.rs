@@ -7,7 +7,8 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::transmute;
+use std::marker::PhantomData;
+use std::mem::transmute_copy;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
@@ -55,22 +56,29 @@ unsafe fn bootstrap_size(block: *mut c_void) -> usize {
     unsafe { block.cast::<usize>().sub(2).read() }
 }
 
-/// A function that is looked up at its first call.
-pub(super) struct Lazy {
+/// A function of C, of type `F`, that is looked up at its first call.
+pub(super) struct Lazy<F> {
     name: &'static CStr,
     at: AtomicPtr<c_void>,
+    of: PhantomData<F>,
 }
 
-impl Lazy {
-    pub(super) const fn new(name: &'static CStr) -> Self {
-        Self { name, at: AtomicPtr::new(ptr::null_mut()) }
+impl<F: Copy> Lazy<F> {
+    /// # Safety
+    ///
+    /// The function of this name has the type `F`, which is that of a pointer to a function.
+    pub(super) const unsafe fn new(name: &'static CStr) -> Self {
+        Self { name, at: AtomicPtr::new(ptr::null_mut()), of: PhantomData }
     }
 
-    /// The function's address; `None` while it is being looked up, and if there is no such function.
+    /// The function; `None` while it is being looked up, and if there is no such function.
     #[inline]
-    pub(super) fn get(&self) -> Option<*mut c_void> {
-        let at = self.at.load(Ordering::Relaxed);
-        if at.is_null() { self.look_up() } else { Some(at) }
+    pub(super) fn get(&self) -> Option<F> {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        let known = self.at.load(Ordering::Relaxed);
+        let at = if known.is_null() { self.look_up()? } else { known };
+        // SAFETY: whoever made this says that the function has this type.
+        Some(unsafe { transmute_copy(&at) })
     }
 
     #[cold]
@@ -86,35 +94,42 @@ impl Lazy {
     }
 }
 
-static MALLOC: Lazy = Lazy::new(c"malloc");
-static CALLOC: Lazy = Lazy::new(c"calloc");
-static REALLOC: Lazy = Lazy::new(c"realloc");
-static FREE: Lazy = Lazy::new(c"free");
-static MEMALIGN: Lazy = Lazy::new(c"memalign");
-static ALIGNED_ALLOC: Lazy = Lazy::new(c"aligned_alloc");
-static POSIX_MEMALIGN: Lazy = Lazy::new(c"posix_memalign");
-static VALLOC: Lazy = Lazy::new(c"valloc");
-static PVALLOC: Lazy = Lazy::new(c"pvalloc");
-static USABLE: Lazy = Lazy::new(c"malloc_usable_size");
-static TRIM: Lazy = Lazy::new(c"malloc_trim");
+/// Functions of C with their names and types, and one that looks all of them up while there is only one thread.
+macro_rules! lookups {
+    ($prepare:ident: $($function:ident = $name:literal: $type:ty;)*) => {
+        // SAFETY: the functions of these names have these types.
+        $(static $function: Lazy<$type> = unsafe { Lazy::new($name) };)*
 
-/// Looks up all functions while there is only one thread.
-pub(super) fn prepare() {
-    let all =
-        [&MALLOC, &CALLOC, &REALLOC, &FREE, &MEMALIGN, &ALIGNED_ALLOC, &POSIX_MEMALIGN, &VALLOC, &PVALLOC];
-    for function in all.into_iter().chain([&USABLE, &TRIM]) {
-        let _ = function.get();
-    }
+        /// Looks up all functions while there is only one thread.
+        pub(super) fn $prepare() {
+            $(let _ = $function.get();)*
+        }
+    };
 }
+pub(super) use lookups;
 
 type Sized1 = unsafe extern "C" fn(usize) -> *mut c_void;
 type Sized2 = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+
+lookups! { prepare:
+    MALLOC = c"malloc": Sized1;
+    CALLOC = c"calloc": Sized2;
+    REALLOC = c"realloc": unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+    FREE = c"free": unsafe extern "C" fn(*mut c_void);
+    MEMALIGN = c"memalign": Sized2;
+    ALIGNED_ALLOC = c"aligned_alloc": Sized2;
+    POSIX_MEMALIGN = c"posix_memalign": unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+    VALLOC = c"valloc": Sized1;
+    PVALLOC = c"pvalloc": Sized1;
+    USABLE = c"malloc_usable_size": unsafe extern "C" fn(*mut c_void) -> usize;
+    TRIM = c"malloc_trim": unsafe extern "C" fn(usize) -> c_int;
+}
 
 #[inline]
 pub(super) fn malloc(size: usize) -> *mut c_void {
     match MALLOC.get() {
         // SAFETY: it is the function of that name, which takes any size.
-        Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
+        Some(call) => unsafe { call(size) },
         None => bootstrap(size, 16),
     }
 }
@@ -123,15 +138,15 @@ pub(super) fn malloc(size: usize) -> *mut c_void {
 pub(super) fn calloc(count: usize, size: usize) -> *mut c_void {
     match CALLOC.get() {
         // SAFETY: it is the function of that name, which takes any sizes.
-        Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(count, size) },
+        Some(call) => unsafe { call(count, size) },
         None => bootstrap(count.saturating_mul(size), 16),
     }
 }
 
-fn aligned(function: &Lazy, align: usize, size: usize) -> *mut c_void {
+fn aligned(function: &Lazy<Sized2>, align: usize, size: usize) -> *mut c_void {
     match function.get() {
         // SAFETY: it is the function of that name, which refuses unsupported alignments.
-        Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(align, size) },
+        Some(call) => unsafe { call(align, size) },
         None => bootstrap(size, align.min(4096)),
     }
 }
@@ -144,10 +159,10 @@ pub(super) fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     aligned(&ALIGNED_ALLOC, align, size)
 }
 
-fn paged(function: &Lazy, size: usize) -> *mut c_void {
+fn paged(function: &Lazy<Sized1>, size: usize) -> *mut c_void {
     match function.get() {
         // SAFETY: it is the function of that name, which takes any size.
-        Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
+        Some(call) => unsafe { call(size) },
         None => bootstrap(size, 4096),
     }
 }
@@ -164,10 +179,9 @@ pub(super) fn pvalloc(size: usize) -> *mut c_void {
 ///
 /// `out` may be written.
 pub(super) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    type Function = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
     match POSIX_MEMALIGN.get() {
         // SAFETY: it is the function of that name; the caller guarantees that `out` may be written.
-        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(out, align, size) },
+        Some(call) => unsafe { call(out, align, size) },
         None => libc::ENOMEM,
     }
 }
@@ -177,13 +191,12 @@ pub(super) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: u
 /// `block` is null, or a live block of this allocator.
 #[inline]
 pub(super) unsafe fn free(block: *mut c_void) {
-    type Function = unsafe extern "C" fn(*mut c_void);
     if is_bootstrap(block) {
         return;
     }
-    if let Some(at) = FREE.get() {
+    if let Some(call) = FREE.get() {
         // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
-        unsafe { transmute::<*mut c_void, Function>(at)(block) };
+        unsafe { call(block) };
     }
 }
 
@@ -191,7 +204,6 @@ pub(super) unsafe fn free(block: *mut c_void) {
 ///
 /// As [`free`].
 pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    type Function = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
     if is_bootstrap(block) {
         let moved = malloc(size);
         if !moved.is_null() {
@@ -204,7 +216,7 @@ pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     }
     match REALLOC.get() {
         // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
-        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block, size) },
+        Some(call) => unsafe { call(block, size) },
         None if block.is_null() => bootstrap(size, 16),
         None => ptr::null_mut(),
     }
@@ -259,7 +271,7 @@ fn is_of_glibc() -> bool {
     // SAFETY: the name ends with a zero.
     let version = unsafe { libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()) };
     let Some(malloc) = MALLOC.get().filter(|_| !version.is_null()) else { return false };
-    let mut pair = [malloc.addr(), version.addr()];
+    let mut pair = [malloc as usize, version.addr()];
     // SAFETY: the function receives a pointer to such a pair, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(holds_both), ptr::from_mut(&mut pair).cast()) == 1 }
 }
@@ -292,14 +304,13 @@ unsafe extern "C" fn holds_both(info: *mut libc::dl_phdr_info, _size: usize, pai
 /// As [`free`].
 #[inline]
 pub(super) unsafe fn usable(block: *mut c_void) -> usize {
-    type Function = unsafe extern "C" fn(*mut c_void) -> usize;
     if is_bootstrap(block) {
         // SAFETY: it is a block of the bootstrap arena.
         return unsafe { bootstrap_size(block) };
     }
     match USABLE.get() {
         // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
-        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block) },
+        Some(call) => unsafe { call(block) },
         None => 0,
     }
 }
@@ -341,10 +352,9 @@ pub(super) fn untrim() {
 
 /// Gives free memory back to the kernel, if the allocator supports that.
 pub(super) fn trim() {
-    type Function = unsafe extern "C" fn(usize) -> c_int;
-    if let Some(at) = TRIM.get() {
+    if let Some(call) = TRIM.get() {
         HEAP_END.fetch_max(heap_end(), Ordering::Relaxed);
         // SAFETY: it is the function of that name, which takes any size.
-        unsafe { transmute::<*mut c_void, Function>(at)(0) };
+        unsafe { call(0) };
     }
 }
