@@ -1,8 +1,8 @@
 //! The heap on the simulated device: kernels write and read every block on its stream, and the streams' queues run in
 //! a random order at the end.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{Address, Bytes};
@@ -43,7 +43,7 @@ struct Rig {
 impl Rig {
     fn new(capacity: u64) -> Self {
         let streams = SimulatedStreams::new(Bytes::new(capacity));
-        let heap = Heap::new(SharedDevice::simulated(&streams), config());
+        let heap = Heap::new(Arc::new(streams.clone()), config());
         Self { streams, heap, seed: 0 }
     }
 
@@ -126,60 +126,6 @@ fn a_steady_round_lies_at_the_offsets_of_its_plan_and_asks_the_driver_for_nothin
     assert!(first.iter().all(|at| at.get() - lowest < height), "all within the plan");
     assert!(height >= load && height < load + MIB);
     assert_eq!(rig.wrong(1), 0);
-}
-
-#[test]
-fn the_pool_serves_what_departs_and_the_next_round_is_planned_again() {
-    let mut rig = Rig::new(1 << 30);
-    rig.warm_up(|rig| drop(net(rig, ONE, 1)));
-    let blocks: Vec<Block> =
-        (0..9).map(|number| rig.alloc(MIB + if number > 0 { 512 * number } else { 0 }, ONE)).collect();
-    blocks.into_iter().for_each(|block| rig.free(block));
-    let (_, tally) = rig.heap.streams().next().expect("a stream");
-    assert_eq!((tally.departures.get(), tally.other_size.get() > 0), (1, true));
-    let before = rig.planned();
-    net(&mut rig, ONE, 1);
-    assert_eq!(rig.planned(), before + 41);
-    assert_eq!(rig.wrong(2), 0);
-}
-
-#[test]
-fn rounds_of_other_sizes_have_a_plan_each() {
-    let mut rig = Rig::new(1 << 30);
-    for scale in [1, 3] {
-        rig.warm_up(|rig| drop(net(rig, ONE, scale)));
-    }
-    let before = rig.planned();
-    for scale in [1, 3, 3, 1, 1, 3] {
-        net(&mut rig, ONE, scale);
-    }
-    assert_eq!((rig.planned(), rig.heap.plans().count()), (before + 6 * 41, 2));
-    assert_eq!(rig.wrong(3), 0);
-}
-
-#[test]
-fn each_stream_has_rounds_of_its_own() {
-    let mut rig = Rig::new(1 << 30);
-    let round = |rig: &mut Rig| {
-        // Their calls alternate.
-        let mut live = Vec::new();
-        for layer in 0..40 {
-            for (stream, scale) in [(ONE, 1), (TWO, 2)] {
-                live.push(rig.alloc(scale * (MIB / 4) + 512 * layer, stream));
-                if live.len() > 5 {
-                    let oldest = live.remove(0);
-                    rig.free(oldest);
-                }
-            }
-        }
-        live.into_iter().for_each(|block| rig.free(block));
-    };
-    rig.warm_up(round);
-    let before = rig.planned();
-    round(&mut rig);
-    assert_eq!(rig.planned(), before + 80);
-    assert_eq!((rig.heap.streams().count(), rig.heap.plans().count()), (2, 2));
-    assert_eq!(rig.wrong(8), 0);
 }
 
 #[test]
@@ -302,7 +248,7 @@ fn marks_end_rounds() {
     let streams = SimulatedStreams::new(Bytes::new(1 << 30));
     let mut settings = config();
     settings.machine.marks = true;
-    let heap = Heap::new(SharedDevice::simulated(&streams), settings);
+    let heap = Heap::new(Arc::new(streams.clone()), settings);
     let mut rig = Rig { streams, heap, seed: 0 };
     let round = |rig: &mut Rig| {
         rig.heap.mark();
@@ -317,10 +263,8 @@ fn marks_end_rounds() {
 #[test]
 fn without_plans_the_pool_serves_all() {
     let streams = SimulatedStreams::new(Bytes::new(1 << 30));
-    let heap = Heap::new(
-        SharedDevice::simulated(&streams),
-        HeapConfig { machine: Config::default(), planning: None },
-    );
+    let heap =
+        Heap::new(Arc::new(streams.clone()), HeapConfig { machine: Config::default(), planning: None });
     let mut rig = Rig { streams, heap, seed: 0 };
     (0..5).for_each(|_| drop(net(&mut rig, ONE, 1)));
     assert_eq!((rig.planned(), rig.requests(), rig.wrong(0)), (0, 5 * 41, 0));
@@ -335,7 +279,7 @@ fn say(text: &str) {
 #[test]
 fn what_is_missing_is_said_once() {
     let opened = |number| match number {
-        0 => Ok(SharedDevice::simulated(&SimulatedStreams::new(Bytes::new(4 * MIB)))),
+        0 => Ok(Arc::new(SimulatedStreams::new(Bytes::new(4 * MIB))) as Arc<dyn SharedDevice>),
         _ => Err(DriverError::Unavailable { reason: format!("there is no GPU {number}") }),
     };
     let devices = Devices::new(opened, config(), say);
@@ -358,7 +302,9 @@ fn what_is_missing_is_said_once() {
 fn threads_share_devices() {
     let streams: [SimulatedStreams; 2] = std::array::from_fn(|_| SimulatedStreams::new(Bytes::new(1 << 30)));
     let opened = streams.clone();
-    let open = move |number| Ok(SharedDevice::simulated(&opened[usize::try_from(number).expect("small")]));
+    let open = move |number| {
+        Ok(Arc::new(opened[usize::try_from(number).expect("small")].clone()) as Arc<dyn SharedDevice>)
+    };
     let devices = Devices::new(open, config(), say);
     let seeds = AtomicU64::new(1);
     let planned = |heap: &Heap| heap.streams().filter(|(_, tally)| tally.planned.get() > 0).count();

@@ -172,10 +172,4 @@ mod tests {
         assert!(again <= 3 * STRIDE as usize, "{again}");
         assert!(slow[again + 1..].iter().all(|look| *look == Look::Watch));
     }
-
-    #[test]
-    fn what_has_a_plan_is_watched_however_fast_it_comes() {
-        let mut pace = Pace::default();
-        assert!((0..5000).all(|clock| pace.request(false, || clock) == Look::Watch));
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::common::{built, compiled, library};
+use crate::common::{built, compiled, library, preload};
 
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -28,16 +28,12 @@ fn assert_same(words: &[&str]) -> [f64; 2] {
 fn run_both(words: &[&str]) -> [(f64, String); 2] {
     let plain = run(program(), words, &[]);
     assert!(plain.status.success(), "{words:?}: {plain:?}");
-    let library = library();
     ["1", "0"].map(|checks| {
         let folder = tempfile::tempdir().expect("writable");
         let report = folder.path().join("report");
-        let settings = [
-            ("LD_PRELOAD", library.to_str().expect("text")),
-            ("PLANLAB_CHECK", checks),
-            ("PLANLAB_REPORT", report.to_str().expect("text")),
-        ];
-        let under = run(program(), words, &settings);
+        let mut command = preload(program(), words);
+        command.env("PLANLAB_CHECK", checks).env("PLANLAB_REPORT", &report);
+        let under = command.output().expect("it starts");
         assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
         let lines = std::fs::read_to_string(&report).expect("a line for each process");
         let counts: Value = serde_json::from_str(lines.lines().next_back().expect("one")).expect("JSON");
@@ -75,9 +71,7 @@ fn a_program_that_forbids_itself_system_calls_goes_on() {
 fn assert_same_when_idle(words: &[&str]) -> Output {
     let plain = run(program(), words, &[]);
     assert_eq!(plain.status.signal(), None, "{words:?}: {plain:?}");
-    let settings = [("LD_PRELOAD", library()), ("PLANLAB_IDLE_MS", "200".into())];
-    let settings = settings.each_ref().map(|(name, value)| (*name, value.to_str().expect("text")));
-    let under = run(program(), words, &settings);
+    let under = preload(program(), words).env("PLANLAB_IDLE_MS", "200").output().expect("it starts");
     assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
     under
 }

@@ -61,13 +61,20 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
+/// A run of the program under the library.
+pub(crate) fn preload(program: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(words).env("LD_PRELOAD", library());
+    command
+}
+
 /// Runs the program under the library; `settings` are environment variables.
 pub(crate) fn under(program: &Path, words: &[&str], settings: &[(&str, &str)]) -> Ran {
     let folder = tempfile::tempdir().expect("writable");
     let report = folder.path().join("report.jsonl");
-    let mut command = Command::new(program);
-    command.args(words).env("LD_PRELOAD", library()).env("PLANLAB_REPORT", &report);
-    let stdout = text(&command.envs(settings.iter().copied()).output().expect("it starts"));
+    let mut command = preload(program, words);
+    command.env("PLANLAB_REPORT", &report).envs(settings.iter().copied());
+    let stdout = text(&command.output().expect("it starts"));
     let lines = std::fs::read_to_string(&report).unwrap_or_default();
     let reports = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     Ran { stdout, reports }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Ran, library, program, same, under};
+use crate::common::{Ran, library, preload, program, same, under};
 
 /// Asserts that at least the given number of rounds, of 81 requests each, were planned.
 fn assert_planned(ran: &Ran, rounds: u64) {
@@ -40,8 +40,7 @@ fn sequences_take_turns() {
 
 #[test]
 fn a_steady_round_takes_no_page_fault() {
-    let program = program();
-    let ran = under(program, &["faults"], &[]);
+    let ran = under(program(), &["faults"], &[]);
     let faults: u64 = ran.stdout.trim().parse().expect("a number");
     assert!(faults <= 5, "{faults} page faults in 100 rounds");
 }
@@ -109,9 +108,8 @@ fn signals_between_calls_change_nothing() {
 
 #[test]
 fn marks_are_followed() {
-    let program = program();
     let found = same(&["marks"]);
-    let marked = under(program, &["marks"], &[("PLANLAB_MARKS", "1")]);
+    let marked = under(program(), &["marks"], &[("PLANLAB_MARKS", "1")]);
     assert_eq!(marked.stdout, found.stdout);
     // Three sizes take turns. With marks each has its own plan; without, all three share one.
     assert_eq!((marked.count("plans"), found.count("plans")), (3, 1));
@@ -120,19 +118,15 @@ fn marks_are_followed() {
 
 #[test]
 fn a_write_to_freed_memory_is_found_with_checks() {
-    let program = program();
-    let mut command = Command::new(program);
-    command.arg("after_free").env("LD_PRELOAD", library()).env("PLANLAB_CHECK", "1");
-    let output = command.output().expect("it starts");
+    let output = preload(program(), &["after_free"]).env("PLANLAB_CHECK", "1").output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains("written to after it was freed"), "{stderr}");
 }
 
 #[test]
 fn senseless_settings_are_taken_as_the_usual_ones() {
-    let program = program();
     let settings = [("PLANLAB_MIN_SIZE", "much"), ("PLANLAB_ROUNDS", "-1"), ("PLANLAB_PLAN_MS", "")];
-    let ran = under(program, &["period"], &settings);
+    let ran = under(program(), &["period"], &settings);
     assert_eq!(ran.reports[0]["min_size"].as_u64(), Some(4096));
     assert_planned(&ran, 50);
 }

@@ -1,11 +1,11 @@
 //! Programs that use their allocator roughly: nothing hangs, grows or breaks under the library.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{compiled, library, under};
+use crate::common::{compiled, library, preload, under};
 
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -26,8 +26,8 @@ fn end(mut child: Child, what: &str) -> ExitStatus {
 }
 
 /// The share of the requests that were planned.
-fn planned(program: &Path, words: &[&str]) -> f64 {
-    let ran = under(program, words, &[]);
+fn planned(words: &[&str]) -> f64 {
+    let ran = under(program(), words, &[]);
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     let share = ran.count("planned") as f64 / ran.count("requests") as f64;
     share
@@ -42,7 +42,6 @@ fn is_lean() -> bool {
 
 #[test]
 fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
-    let program = program();
     if !is_lean() {
         eprintln!(
             "skipped: the library links HiGHS; `cargo test --package planlab-interpose` tests it without"
@@ -53,9 +52,9 @@ fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
     for (least, file) in [("1100", "PLANLAB_REPORT"), ("8192", "PLANLAB_REPORT"), ("8192", "PLANLAB_RECORD")]
     {
         for run in 0..12 {
-            let mut command = Command::new(program);
-            command.args(["exits", least]).env("LD_PRELOAD", library()).env(file, folder.path().join("file"));
-            let child = command.stderr(Stdio::null()).spawn().expect("it starts");
+            let mut command = preload(program(), &["exits", least]);
+            command.env(file, folder.path().join("file")).stderr(Stdio::null());
+            let child = command.spawn().expect("it starts");
             let what = format!("run {run} with {file}, {least} bytes");
             assert!(end(child, &what).success(), "{what}");
         }
@@ -66,38 +65,34 @@ fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
 
 #[test]
 fn a_library_may_wait_for_a_thread_while_it_is_loaded() {
-    let program = program();
     let options = ["-DLIBRARY", "-shared", "-fPIC"];
     let opened = compiled("rough", "librough", &options);
-    let mut command = Command::new(program);
-    command.arg("opens").arg(opened).env("LD_PRELOAD", library()).stdout(Stdio::null());
+    let mut command = preload(program(), &["opens"]);
+    command.arg(opened).stdout(Stdio::null());
     assert!(end(command.spawn().expect("it starts"), "dlopen").success());
 }
 
 #[test]
 fn memory_does_not_grow_where_many_threads_end() {
-    let program = program();
-    let ran = under(program, &["generations"], &[]);
+    let ran = under(program(), &["generations"], &[]);
     assert_eq!(ran.stdout, "ok\n");
     assert!(ran.reports[0]["threads"].as_u64().is_some_and(|threads| threads <= 81), "states are used again");
 }
 
 #[test]
 fn a_request_of_another_size_in_each_round_costs_nothing() {
-    let program = program();
     for words in [&["strays"][..], &["strays", "held"]] {
-        let share = planned(program, words);
+        let share = planned(words);
         assert!(share > 0.85, "{words:?}: {share}");
     }
 }
 
 #[test]
 fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
-    let program = program();
     for (word, allocs, frees) in [("frees", 1000, 1000), ("grows", 9, 9)] {
         let folder = tempfile::tempdir().expect("writable");
-        let mut command = Command::new(program);
-        command.arg(word).env("LD_PRELOAD", library()).env("PLANLAB_RECORD", folder.path().join("trace"));
+        let mut command = preload(program(), &[word]);
+        command.env("PLANLAB_RECORD", folder.path().join("trace"));
         assert!(end(command.spawn().expect("it starts"), word).success());
         let file =
             std::fs::read_dir(folder.path()).expect("a folder").next().expect("a trace").expect("an entry");
@@ -114,26 +109,23 @@ fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
 
 #[test]
 fn no_call_is_a_cancellation_point() {
-    let program = program();
     let folder = tempfile::tempdir().expect("writable");
     let trace = folder.path().join("trace").display().to_string();
     for settings in [&[][..], &[("PLANLAB_RECORD", trace.as_str())]] {
-        assert_eq!(under(program, &["cancels"], settings).stdout, "ok\n");
+        assert_eq!(under(program(), &["cancels"], settings).stdout, "ok\n");
     }
 }
 
 #[test]
 fn a_handler_may_allocate_between_planned_calls() {
-    let program = program();
-    let ran = under(program, &["handles"], &[]);
+    let ran = under(program(), &["handles"], &[]);
     assert_eq!((ran.stdout.as_str(), ran.count("wrong_frees")), ("ok\n", 0));
     assert!(ran.count("planned") > 0);
 }
 
 #[test]
 fn the_child_of_a_fork_goes_on_with_states_of_threads_that_ended() {
-    let program = program();
-    let ran = under(program, &["forks"], &[]);
+    let ran = under(program(), &["forks"], &[]);
     assert_eq!(ran.reports.len(), 6, "a line for each process");
     let children = ran.reports.iter().filter(|report| report["counts"]["requests"].as_u64() == Some(90_000));
     let planned: Vec<_> = children.map(|report| report["counts"]["planned"].as_u64()).collect();

@@ -1,9 +1,8 @@
 //! Tests `PLANLAB_RECORD`, which writes the requests as a trace.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
-use crate::common::{library, program};
+use crate::common::{preload, program};
 
 /// Checks a trace row by row; returns the number of requests and the most bytes live at once.
 fn peak(trace: &str) -> (usize, u64) {
@@ -26,10 +25,9 @@ fn peak(trace: &str) -> (usize, u64) {
 }
 
 fn record(word: &str) -> Vec<String> {
-    let program = program();
     let folder = tempfile::tempdir().expect("writable");
-    let mut command = Command::new(program);
-    command.arg(word).env("LD_PRELOAD", library()).env("PLANLAB_RECORD", folder.path().join("trace"));
+    let mut command = preload(program(), &[word]);
+    command.env("PLANLAB_RECORD", folder.path().join("trace"));
     assert!(command.output().expect("it starts").status.success());
     let files =
         std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
