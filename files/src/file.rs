@@ -269,7 +269,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
     fn permissions_are_kept() {
         use std::os::unix::fs::PermissionsExt;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::FolderError;
@@ -85,15 +86,8 @@ impl Place {
     }
 }
 
-#[cfg(unix)]
 fn device(path: &Path) -> Result<u64, FolderError> {
-    use std::os::unix::fs::MetadataExt as _;
     Ok(fs::metadata(path).map_err(FolderError::io("read", path))?.dev())
-}
-
-#[cfg(not(unix))]
-fn device(_path: &Path) -> Result<u64, FolderError> {
-    Ok(0)
 }
 
 /// The absolute path without links; names of missing files stay as they are.
