@@ -42,6 +42,26 @@ impl Value {
         Self::Count(number as u64)
     }
 
+    /// Bytes, if they are known.
+    pub fn bytes(number: impl Into<Option<u64>>) -> Self {
+        Self::or_missing(number.into().map(Self::Bytes))
+    }
+
+    /// Nanoseconds, if they are known.
+    pub fn nanoseconds(number: impl Into<Option<f64>>) -> Self {
+        Self::or_missing(number.into().map(Self::Nanoseconds))
+    }
+
+    /// A share, if it is known.
+    pub fn share(share: impl Into<Option<f64>>) -> Self {
+        Self::or_missing(share.into().map(Self::Share))
+    }
+
+    /// A number, if it is known.
+    pub fn number(number: impl Into<Option<f64>>) -> Self {
+        Self::or_missing(number.into().map(Self::Number))
+    }
+
     /// The value, if there is one.
     #[must_use]
     pub fn or_missing(value: Option<Self>) -> Self {
@@ -82,6 +102,25 @@ impl Value {
         !matches!(self, Self::Text(_) | Self::Link(..))
     }
 }
+
+/// The columns of a table: the key, the title, and the value of a row, which a pattern takes apart. What several values need
+/// is computed by `let`s before them.
+#[macro_export]
+macro_rules! columns {
+    (|$row:pat_param| [$($columns:tt)*]) => {
+        $crate::columns!(|$row| { [$($columns)*] })
+    };
+    (|$row:pat_param| {
+        $(let $name:tt $(: $type:ty)? = $shared:expr;)*
+        [$(($key:expr, $title:expr, $value:expr)),* $(,)?]
+    }) => {
+        (&[$(($key, $title)),*], |$row| {
+            $(let $name $(: $type)? = $shared;)*
+            vec![$($value),*]
+        })
+    };
+}
+pub use columns;
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +171,16 @@ impl Table {
             rows: Vec::new(),
             turned: false,
         }
+    }
+
+    /// A table for a page with these rows; the columns and the values of a row come from [`columns!`].
+    pub fn from_rows<R>(
+        name: impl Into<String>,
+        caption: impl Into<String>,
+        rows: impl IntoIterator<Item = R>,
+        (columns, values): (&[(&str, &str)], impl FnMut(R) -> Vec<Value>),
+    ) -> Self {
+        Self { rows: rows.into_iter().map(values).collect(), ..Self::named(name, caption, columns) }
     }
 
     /// Adds a row with one value per column.

@@ -9,7 +9,7 @@ use planlab_results::statistics::shifted_geometric_mean;
 use crate::data::model::{Model, is_recorded};
 use crate::data::replays::{Case, Replays};
 use crate::format::{count, real};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The reserved bytes of an allocator on a workload, and its best plan.
 struct Pair<'c> {
@@ -48,7 +48,13 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
 
 /// Each online allocator over the workloads that also have a plan; `None` if there is no allocator.
 pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
-    let mut table = Table::named(
+    let pairs = pairs(model, replays);
+    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut rows: Vec<Savings<'_>> = labels.into_iter().filter_map(|label| savings(label, &pairs)).collect();
+    rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    let table = Table::from_rows(
         "online-allocators",
         "Online allocators on the workloads that also have a plan. They see one request at a time and make no plans, so \
          they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, on \
@@ -56,24 +62,17 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
          less the best plan of the workload needs; the mean is that of the ratios. A pool serves the first propagation of \
          profile-guided, and its plan all later ones: one row has what it settles at, another the most that it held with \
          its first propagation.",
-        &[
-            ("allocator", "Online allocator"),
-            ("workloads", "Workloads"),
-            ("mean_over_requests", "Reserved over requests"),
-            ("mean_saving", "Best plan saves"),
-            ("least_saving", "Least"),
-            ("most_saving", "Most"),
-            ("most_workload", "Most on"),
-        ],
+        rows,
+        columns!(|row| [
+            ("allocator", "Online allocator", Value::text(row.label)),
+            ("workloads", "Workloads", Value::count(row.workloads)),
+            ("mean_over_requests", "Reserved over requests", Value::share(row.over_requests)),
+            ("mean_saving", "Best plan saves", Value::Share(row.mean)),
+            ("least_saving", "Least", Value::Share(row.least)),
+            ("most_saving", "Most", Value::Share(row.most.0)),
+            ("most_workload", "Most on", Value::text(row.most.1)),
+        ]),
     );
-    let pairs = pairs(model, replays);
-    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
-    labels.sort_unstable();
-    labels.dedup();
-    let mut rows: Vec<(f64, Vec<Value>)> =
-        labels.into_iter().filter_map(|label| line(label, &pairs)).collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    rows.into_iter().for_each(|(_, row)| table.push(row));
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
@@ -132,70 +131,59 @@ fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
     replays.simulated().filter_map(pair).flatten().collect()
 }
 
-/// The row of an allocator, with its mean saving.
-fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
+/// What the best plans save of an allocator's memory.
+struct Savings<'p> {
+    label: &'p str,
+    workloads: usize,
+    over_requests: Option<f64>,
+    mean: f64,
+    least: f64,
+    /// The most, and its workload.
+    most: (f64, &'p str),
+}
+
+fn savings<'p>(label: &'p str, pairs: &'p [Pair<'_>]) -> Option<Savings<'p>> {
     let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.label == label).collect();
-    let over = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
+    let over_requests = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
     let savings: Vec<(f64, &str)> =
         own.iter().filter_map(|pair| Some((pair.saving()?, pair.case.workload()))).collect();
     let kept = shifted_geometric_mean(savings.iter().map(|(saving, _)| Some(1.0 - saving)), 0.0).mean;
     let least = savings.iter().map(|(saving, _)| *saving).min_by(f64::total_cmp)?;
-    let (most, workload) = savings.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let mean = 1.0 - kept?;
-    let row = vec![
-        Value::text(label),
-        Value::count(own.len()),
-        Value::or_missing(over.map(Value::Share)),
-        Value::Share(mean),
-        Value::Share(least),
-        Value::Share(*most),
-        Value::text(*workload),
-    ];
-    Some((mean, row))
+    let most = *savings.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Savings { label, workloads: own.len(), over_requests, mean: 1.0 - kept?, least, most })
 }
 
 /// The online allocators that ran on a workload, those with the least reserved bytes first; `None` without any.
 pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Option<Table> {
-    let mut table = Table::named(
-        format!("{name}-allocators"),
-        "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
-         bytes held from the device; settled: the most that is held in the last propagation. Over requests, and what \
-         the best plan saves, are of the most reserved; of profile-guided, of what it settles at. Time: for one \
-         propagation, of allocators that had served one before.",
-        &[
-            ("allocator", "Online allocator"),
-            ("device", "Device"),
-            ("status", "Status"),
-            ("reserved_bytes", "Reserved"),
-            ("settled_bytes", "Settled"),
-            ("over_requests", "Over requests"),
-            ("saving", "Best plan saves"),
-            ("search_steps", "Search steps"),
-            ("time_ns", "Time"),
-            ("reason", "Remark"),
-        ],
-    );
     let subject = &model.workloads[workload];
     let best = model.best_cell(workload).and_then(|cell| cell.height);
     let cases = replays.plain().filter(|case| subject.key == case.workload());
     let mut pairs: Vec<Pair<'_>> =
         cases.filter_map(|case| held(case, best.unwrap_or(0)).into_iter().next()).collect();
     pairs.sort_by_key(|pair| pair.held);
-    for pair in pairs {
-        let case = pair.case;
-        let row = case.row();
-        table.push(vec![
-            Value::text(&case.series.label),
-            Value::text(case.place().name()),
-            Value::text(row.performance.status.name()),
-            Value::Bytes(row.performance.reserved_peak),
-            Value::or_missing(case.settled().map(Value::Bytes)),
-            Value::or_missing(pair.over_requests().map(Value::Share)),
-            Value::or_missing(best.and(pair.saving()).map(Value::Share)),
-            Value::Count(row.performance.search_steps),
-            Value::or_missing(case.propagation_ns().map(|time| Value::Nanoseconds(time.median))),
-            Value::text(&row.performance.reason),
-        ]);
-    }
+    let table = Table::from_rows(
+        format!("{name}-allocators"),
+        "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
+         bytes held from the device; settled: the most that is held in the last propagation. Over requests, and what \
+         the best plan saves, are of the most reserved; of profile-guided, of what it settles at. Time: for one \
+         propagation, of allocators that had served one before.",
+        pairs,
+        columns!(|pair| {
+            let case = pair.case;
+            let row = case.row();
+            [
+                ("allocator", "Online allocator", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().name())),
+                ("status", "Status", Value::text(row.performance.status.name())),
+                ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
+                ("settled_bytes", "Settled", Value::bytes(case.settled())),
+                ("over_requests", "Over requests", Value::share(pair.over_requests())),
+                ("saving", "Best plan saves", Value::share(best.and(pair.saving()))),
+                ("search_steps", "Search steps", Value::Count(row.performance.search_steps)),
+                ("time_ns", "Time", Value::nanoseconds(case.propagation_ns().map(|time| time.median))),
+                ("reason", "Remark", Value::text(&row.performance.reason)),
+            ]
+        }),
+    );
     if table.rows.is_empty() { None } else { Some(table) }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use planlab_results::audit::Finding;
 use planlab_results::queries::{CellRow, Failure, Gap, GroupGaps, HeightPairs, Leader};
-use planlab_results::statistics::{bootstrap, holm, wilcoxon};
+use planlab_results::statistics::{Interval, bootstrap, holm, wilcoxon};
 use planlab_results::{Provenance, Status};
 
 use crate::data::compare::key;
 use crate::data::model::{Model, natural, order};
 use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
-use planlab_results::table::{Column, Table, Value};
+use planlab_results::table::{Column, Table, Value, columns};
 
 /// Failures that need an explanation, refutations first; rows that differ only in the workload are combined.
 pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Finding]) -> Table {
@@ -110,24 +110,6 @@ pub(crate) fn statuses(model: &Model) -> Table {
 
 /// The machines and builds of the rows.
 pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
-    let mut table = Table::named(
-        "machines",
-        "Machines and builds. Times compare only between rows of one host.",
-        &[
-            ("host", "Host"),
-            ("rows", "Rows"),
-            ("cpu", "CPU"),
-            ("cores", "Cores"),
-            ("kernel", "Kernel"),
-            ("governor", "Governor"),
-            ("turbo", "Turbo"),
-            ("concurrency", "Side by side"),
-            ("commit", "Commit"),
-            ("rustc", "Compiler"),
-            ("flags", "Build"),
-            ("limits_by", "Limits by"),
-        ],
-    );
     let mut groups: BTreeMap<[String; 11], u64> = BTreeMap::new();
     for (p, mechanism, rows) in machines {
         let dirty = if p.git_dirty { " (changed)" } else { "" };
@@ -146,17 +128,36 @@ pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
         ];
         *groups.entry(key).or_default() += rows;
     }
-    for (key, rows) in groups {
-        let mut values: Vec<Value> = key.into_iter().map(Value::Text).collect();
-        values.insert(1, Value::Count(rows));
-        table.push(values);
-    }
-    table
+    Table::from_rows(
+        "machines",
+        "Machines and builds. Times compare only between rows of one host.",
+        groups.into_iter().map(|(key, rows)| (key.map(Value::Text), rows)),
+        columns!(|(key, rows)| {
+            let [host, cpu, cores, kernel, governor, turbo, concurrency, commit, rustc, flags, mechanism] =
+                key;
+            [
+                ("host", "Host", host),
+                ("rows", "Rows", Value::Count(rows)),
+                ("cpu", "CPU", cpu),
+                ("cores", "Cores", cores),
+                ("kernel", "Kernel", kernel),
+                ("governor", "Governor", governor),
+                ("turbo", "Turbo", turbo),
+                ("concurrency", "Side by side", concurrency),
+                ("commit", "Commit", commit),
+                ("rustc", "Compiler", rustc),
+                ("flags", "Build", flags),
+                ("limits_by", "Limits by", mechanism),
+            ]
+        }),
+    )
 }
 
 /// The results of each planner over all its cells.
 pub(crate) fn leaderboard(model: &Model, planner: impl Fn(usize) -> Value) -> Table {
-    let mut table = Table::named(
+    let mut leaders: Vec<&Leader> = model.leaders.iter().collect();
+    leaders.sort_by(|a, b| order(a, b));
+    Table::from_rows(
         "leaderboard",
         "Planners that ran on the most workloads come first, of these the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
@@ -164,99 +165,69 @@ pub(crate) fn leaderboard(model: &Model, planner: impl Fn(usize) -> Value) -> Ta
          and with its time limit. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
           of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place where the \
           instance permits it; the others never do, and their gap says so. Runs at a fixed capacity are left out.",
-        &[
-            ("planner", "Planner"),
-            ("workloads", "Workloads"),
-            ("cells", "Cells"),
-            ("answers", "Answers"),
-            ("optimal", "Optimal"),
-            ("proved", "Proved"),
-            ("mean_gap", "Mean gap"),
-            ("gap_count", "of"),
-            ("no_answer", "No answer"),
-            ("failures", "Failures"),
-            ("mean_time_ns", "Mean time"),
-            ("time_count", "of"),
-        ],
-    );
-    let mut leaders: Vec<&Leader> = model.leaders.iter().collect();
-    leaders.sort_by(|a, b| order(a, b));
-    table.rows.extend(leaders.into_iter().map(|of| leader(planner(of.planner_number), of)));
-    table
-}
-
-fn leader(planner: Value, of: &Leader) -> Vec<Value> {
-    let (gap, time) = (of.mean_gap(), of.mean_time());
-    vec![
-        planner,
-        Value::count(of.workloads),
-        Value::count(of.cells),
-        Value::count(of.answers),
-        Value::count(of.optimal),
-        Value::count(of.proved),
-        Value::or_missing(gap.mean.map(Value::Share)),
-        Value::count(gap.count),
-        Value::count(of.unanswered),
-        Value::count(of.failures),
-        Value::or_missing(time.mean.map(Value::Nanoseconds)),
-        Value::count(time.count),
-    ]
+        leaders,
+        columns!(|of| {
+            let gap = of.mean_gap();
+            let time = of.mean_time();
+            [
+                ("planner", "Planner", planner(of.planner_number)),
+                ("workloads", "Workloads", Value::count(of.workloads)),
+                ("cells", "Cells", Value::count(of.cells)),
+                ("answers", "Answers", Value::count(of.answers)),
+                ("optimal", "Optimal", Value::count(of.optimal)),
+                ("proved", "Proved", Value::count(of.proved)),
+                ("mean_gap", "Mean gap", Value::share(gap.mean)),
+                ("gap_count", "of", Value::count(gap.count)),
+                ("no_answer", "No answer", Value::count(of.unanswered)),
+                ("failures", "Failures", Value::count(of.failures)),
+                ("mean_time_ns", "Mean time", Value::nanoseconds(time.mean)),
+                ("time_count", "of", Value::count(time.count)),
+            ]
+        }),
+    )
 }
 
 /// Each planner compared with the reference, on the workloads for which both have a height.
 pub(crate) fn pairs(model: &Model) -> Option<Table> {
     let (reference, pairs) = model.pairs.as_ref()?;
     let name = &model.all.planners[*reference].label;
-    let mut table = Table::named(
+    let mut logs: Vec<(usize, Vec<f64>)> =
+        pairs.iter().map(|pairs| (pairs.planner_number, log_ratios(pairs))).collect();
+    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
+    logs.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+    let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
+    let table = Table::from_rows(
         "pairs",
         format!(
             "Every planner against {name} on the workloads for which both have a plan. Ratio: geometric mean of \
              the heights' ratios, with its 95 % bootstrap interval over workloads; above 1 is worse than \
              {name}. p: Wilcoxon signed-rank test of the log ratios, adjusted by Holm."
         ),
-        &[
-            ("planner", "Planner"),
-            ("workloads", "Workloads"),
-            ("lower", "Lower"),
-            ("equal", "Equal"),
-            ("higher", "Higher"),
-            ("ratio", "Ratio"),
-            ("ratio_low", "from"),
-            ("ratio_high", "to"),
-            ("p", "p"),
-        ],
+        logs.iter().zip(holm(&p)),
+        columns!(|((planner, logs), p)| {
+            let interval = bootstrap(logs, mean, 0.95, 2000, 1);
+            let end =
+                |of: fn(Interval) -> f64| Value::or_missing(interval.map(|i| Value::Number(of(i).exp())));
+            let counted = |keep: fn(f64) -> bool| Value::count(logs.iter().filter(|log| keep(**log)).count());
+            [
+                ("planner", "Planner", Value::text(&model.all.planners[*planner].label)),
+                ("workloads", "Workloads", Value::count(logs.len())),
+                ("lower", "Lower", counted(|log| log < 0.0)),
+                ("equal", "Equal", counted(|log| log == 0.0)),
+                ("higher", "Higher", counted(|log| log > 0.0)),
+                ("ratio", "Ratio", Value::Number(mean(logs).exp())),
+                ("ratio_low", "from", end(|interval| interval.low)),
+                ("ratio_high", "to", end(|interval| interval.high)),
+                ("p", "p", Value::Number(p)),
+            ]
+        }),
     );
-    let mut logs: Vec<(usize, Vec<f64>)> =
-        pairs.iter().map(|pairs| (pairs.planner_number, log_ratios(pairs))).collect();
-    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
-    logs.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
-    let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
-    for ((planner, logs), p) in logs.iter().zip(holm(&p)) {
-        table.push(pair(&model.all.planners[*planner].label, logs, p));
-    }
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
 fn log_ratios(pairs: &HeightPairs) -> Vec<f64> {
     let both = pairs.own.iter().zip(&pairs.other);
     both.map(|(&own, &other)| (real(own) / real(other)).ln()).collect()
-}
-
-fn pair(label: &str, logs: &[f64], p: f64) -> Vec<Value> {
-    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
-    let interval = bootstrap(logs, mean, 0.95, 2000, 1);
-    let counted = |keep: fn(f64) -> bool| Value::count(logs.iter().filter(|log| keep(**log)).count());
-    vec![
-        Value::text(label),
-        Value::count(logs.len()),
-        counted(|log| log < 0.0),
-        counted(|log| log == 0.0),
-        counted(|log| log > 0.0),
-        Value::Number(mean(logs).exp()),
-        Value::or_missing(interval.map(|interval| Value::Number(interval.low.exp()))),
-        Value::or_missing(interval.map(|interval| Value::Number(interval.high.exp()))),
-        Value::Number(p),
-    ]
 }
 
 /// Mean gaps by group of workloads and planner.
@@ -355,32 +326,24 @@ fn gap_of(of: &Gap) -> Value {
 
 /// All workloads with their best plan.
 pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "workloads",
         "Workloads, each with its best plan, of equally low ones the quickest; runs at a fixed capacity are left out.",
-        &[
-            ("workload", "Workload"),
-            ("buffers", "Buffers"),
-            ("load_bytes", "Load"),
-            ("height_bytes", "Best height"),
-            ("gap", "Gap"),
-            ("planner", "Planner"),
-            ("cells", "Cells"),
-        ],
-    );
-    for (number, workload) in model.workloads.iter().enumerate() {
-        let best = model.best_cell(number);
-        table.push(vec![
-            Value::Link(workload.key.to_string(), page(number)),
-            Value::Count(workload.buffers),
-            Value::Bytes(workload.load),
-            Value::or_missing(best.and_then(|cell| cell.height).map(Value::Bytes)),
-            Value::or_missing(best.and_then(|cell| cell.gap).map(Value::Share)),
-            Value::or_missing(best.map(|cell| Value::text(&model.planner(cell).label))),
-            Value::count(workload.cells.len()),
-        ]);
-    }
-    table
+        model.workloads.iter().enumerate(),
+        columns!(|(number, workload)| {
+            let best = model.best_cell(number);
+            let label = best.map(|cell| &*model.planner(cell).label);
+            [
+                ("workload", "Workload", Value::Link(workload.key.to_string(), page(number))),
+                ("buffers", "Buffers", Value::Count(workload.buffers)),
+                ("load_bytes", "Load", Value::Bytes(workload.load)),
+                ("height_bytes", "Best height", Value::bytes(best.and_then(|cell| cell.height))),
+                ("gap", "Gap", Value::share(best.and_then(|cell| cell.gap))),
+                ("planner", "Planner", Value::or_missing(label.map(Value::text))),
+                ("cells", "Cells", Value::count(workload.cells.len())),
+            ]
+        }),
+    )
 }
 
 /// The cells of one workload, the lowest height first.
@@ -390,45 +353,33 @@ pub(crate) fn cells_of(
     name: &str,
     page: impl Fn(&CellRow) -> Option<String>,
 ) -> Table {
-    let mut table = Table::named(
+    let mut cells: Vec<&CellRow> = model.cells_of(workload).collect();
+    cells.sort_by_key(|cell| cell.height.unwrap_or(u64::MAX));
+    Table::from_rows(
         name,
         "Cells of this workload, the lowest height first. Times are medians; those of cells that may have run beside \
          others are in brackets.",
-        &[
-            ("planner", "Planner"),
-            ("seed", "Seed"),
-            ("status", "Status"),
-            ("height_bytes", "Height"),
-            ("bound_bytes", "Bound"),
-            ("gap", "Gap"),
-            ("fragmentation", "Fragmentation"),
-            ("time", "Time"),
-            ("peak_rss_bytes", "Memory"),
-            ("reason", "Remark"),
-        ],
-    );
-    let mut cells: Vec<&CellRow> = model.cells_of(workload).collect();
-    cells.sort_by_key(|cell| cell.height.unwrap_or(u64::MAX));
-    for cell in cells {
-        let label = model.planner(cell).label.clone();
-        let mark = if cell.hand_overs > 0 { " \u{21c4}" } else { "" };
-        table.push(vec![
-            match page(cell) {
-                Some(page) => Value::Link(format!("{label}{mark}"), page),
-                None => Value::text(format!("{label}{mark}")),
-            },
-            Value::Count(cell.seed),
-            Value::text(cell.status.name()),
-            Value::or_missing(cell.height.map(Value::Bytes)),
-            Value::Bytes(cell.best_bound),
-            Value::or_missing(cell.gap.map(Value::Share)),
-            Value::or_missing(cell.fragmentation().map(Value::Share)),
-            time(cell),
-            Value::or_missing(cell.peak_rss_bytes.map(Value::Bytes)),
-            Value::text(remark(cell.target_bytes, &cell.reason)),
-        ]);
-    }
-    table
+        cells,
+        columns!(|cell| {
+            let label = model.planner(cell).label.clone();
+            let mark = if cell.hand_overs > 0 { " \u{21c4}" } else { "" };
+            let name = format!("{label}{mark}");
+            let planner =
+                page(cell).map_or_else(|| Value::text(&name), |page| Value::Link(name.clone(), page));
+            [
+                ("planner", "Planner", planner),
+                ("seed", "Seed", Value::Count(cell.seed)),
+                ("status", "Status", Value::text(cell.status.name())),
+                ("height_bytes", "Height", Value::bytes(cell.height)),
+                ("bound_bytes", "Bound", Value::Bytes(cell.best_bound)),
+                ("gap", "Gap", Value::share(cell.gap)),
+                ("fragmentation", "Fragmentation", Value::share(cell.fragmentation())),
+                ("time", "Time", time(cell)),
+                ("peak_rss_bytes", "Memory", Value::bytes(cell.peak_rss_bytes)),
+                ("reason", "Remark", Value::text(remark(cell.target_bytes, &cell.reason))),
+            ]
+        }),
+    )
 }
 
 fn time(cell: &CellRow) -> Value {

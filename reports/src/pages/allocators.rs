@@ -2,7 +2,7 @@
 
 use planlab_dsa::performance::End;
 use planlab_results::WorkloadKey;
-use planlab_results::table::{Column, Table, Value};
+use planlab_results::table::{Column, Table, Value, columns};
 
 use crate::data::pools;
 use crate::data::replays::Case;
@@ -92,68 +92,44 @@ fn over(case: &Case, held: u64) -> Value {
 
 /// Replays with a memory limit.
 fn limited(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "memory-by-capacity",
         "Allocators on a device of limited memory: whether all requests were served.",
-        &[
-            ("workload", "Workload"),
-            ("allocator", "Allocator"),
-            ("device", "Device"),
-            ("capacity_bytes", "Capacity"),
-            ("status", "Status"),
-            ("reserved_bytes", "Reserved"),
-            ("device_allocations", "Calls to the device"),
-            ("reason", "Remark"),
-        ],
-    );
-    for case in &site.replays.cases {
-        let row = case.row();
-        let Some(capacity) = row.capacity else { continue };
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().name()),
-            Value::Bytes(capacity),
-            Value::text(row.performance.status.name()),
-            Value::Bytes(row.performance.reserved_peak),
-            Value::Count(row.performance.device_allocations),
-            Value::text(&row.performance.reason),
-        ]);
-    }
-    table
+        site.replays.cases.iter().filter_map(|case| Some((case, case.row(), case.row().capacity?))),
+        columns!(|(case, row, capacity)| [
+            ("workload", "Workload", Value::text(case.workload())),
+            ("allocator", "Allocator", Value::text(&case.series.label)),
+            ("device", "Device", Value::text(case.place().name())),
+            ("capacity_bytes", "Capacity", Value::Bytes(capacity)),
+            ("status", "Status", Value::text(row.performance.status.name())),
+            ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
+            ("device_allocations", "Calls to the device", Value::Count(row.performance.device_allocations)),
+            ("reason", "Remark", Value::text(&row.performance.reason)),
+        ]),
+    )
 }
 
 /// Reserved bytes on real memory, by the allocator's own count and by that of the device or the system.
 fn physical(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "memory-physical",
         "On real memory, all threads together: the most that the contender itself counted as reserved, and by how much the \
          memory of the process or the device grew at most. If no byte is touched, the system gives no pages.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("threads", "Threads"),
-            ("requested_bytes", "Requested at once"),
-            ("reserved_bytes", "Reserved"),
-            ("used_bytes", "In use"),
-            ("physical_bytes", "Physical"),
-            ("device_allocations", "Calls for memory"),
-        ],
-    );
-    for case in site.replays.cases.iter().filter(|case| case.row().device != "simulated") {
-        let row = case.row();
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().name()),
-            Value::Count(u64::from(row.threads)),
-            Value::Bytes(row.requested_peak * u64::from(row.threads)),
-            Value::Bytes(row.performance.reserved_peak),
-            Value::or_missing(row.performance.used_peak.map(Value::Bytes)),
-            Value::or_missing(row.performance.physical_peak.map(Value::Bytes)),
-            Value::Count(row.performance.device_allocations),
-        ]);
-    }
-    table
+        site.replays.cases.iter().filter(|case| case.row().device != "simulated"),
+        columns!(|case| {
+            let row = case.row();
+            let threads = u64::from(row.threads);
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().name())),
+                ("threads", "Threads", Value::Count(threads)),
+                ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak * threads)),
+                ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
+                ("used_bytes", "In use", Value::bytes(row.performance.used_peak)),
+                ("physical_bytes", "Physical", Value::bytes(row.performance.physical_peak)),
+                ("device_allocations", "Calls for memory", Value::Count(row.performance.device_allocations)),
+            ]
+        }),
+    )
 }

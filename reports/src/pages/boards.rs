@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::queries::{Board, CellRow, Leader, Leaders};
 
+use planlab_results::statistics::ShiftedMean;
+
 use crate::data::compare::{Comparison, key, whole};
 use crate::data::model::Model;
 use crate::data::tables;
 use crate::format::{bytes, count, nanoseconds, real};
 use crate::site::page::{Menu, Page, Piece};
 use crate::site::{Site, slug};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "Which planner should I use?";
@@ -99,38 +101,29 @@ const PENALTY: &str =
 
 /// One row for each family, with its best variant; the best first.
 pub(super) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         name,
         format!(
             "One row for each planner, by its best variant. Gap: height over the best bound that any planner proved, \
              less 1; the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each \
              cell ran alone. No answer: cells that failed, found nothing or ran out of time. {PENALTY}"
         ),
-        &[
-            ("family", "Planner"),
-            ("best", "Best variant"),
-            ("variants", "Variants"),
-            ("mean_gap", "Mean gap"),
-            ("mean_time_ns", "Mean time"),
-            ("no_answer", "No answer"),
-            ("summary", "What it does"),
-        ],
-    );
-    for family in compared.families() {
-        let best = family.best;
-        let summary =
-            site.known_planner(best.planner).map(|known| Value::text(known.summary.replace('`', "")));
-        table.push(vec![
-            Value::text(family.name),
-            site.link_planner(best.planner),
-            Value::count(family.variants),
-            Value::Share(best.gap),
-            Value::or_missing(best.time_ns.map(Value::Nanoseconds)),
-            Value::count(best.unanswered),
-            summary.unwrap_or_else(|| Value::text("")),
-        ]);
-    }
-    table
+        compared.families(),
+        columns!(|family| {
+            let best = family.best;
+            let summary =
+                site.known_planner(best.planner).map(|known| Value::text(known.summary.replace('`', "")));
+            [
+                ("family", "Planner", Value::text(family.name)),
+                ("best", "Best variant", site.link_planner(best.planner)),
+                ("variants", "Variants", Value::count(family.variants)),
+                ("mean_gap", "Mean gap", Value::Share(best.gap)),
+                ("mean_time_ns", "Mean time", Value::nanoseconds(best.time_ns)),
+                ("no_answer", "No answer", Value::count(best.unanswered)),
+                ("summary", "What it does", summary.unwrap_or_else(|| Value::text(""))),
+            ]
+        }),
+    )
 }
 
 fn title(board: &Board) -> String {
@@ -145,7 +138,15 @@ fn is_on(board: &Board, cell: &CellRow) -> bool {
 }
 
 fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
-    let mut table = Table::named(
+    let mut rows: Vec<_> = leaders.all.iter().map(|leader| (leader, common(leaders, leader))).collect();
+    let rank = |(leader, [gap, _]): &(&Leader, [Option<f64>; 2])| {
+        [*gap, leader.mean_gap().mean].map(|gap| gap.unwrap_or(f64::INFINITY))
+    };
+    rows.sort_by(|a, b| {
+        let ([a_common, a_gap], [b_common, b_gap]) = (rank(a), rank(b));
+        a_common.total_cmp(&b_common).then_with(|| a_gap.total_cmp(&b_gap))
+    });
+    Table::from_rows(
         name,
         format!(
             "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
@@ -154,47 +155,28 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
              of time. {PENALTY} Optimal: at the bound. \u{21c4}: hands memory over in place where the instance permits \
              it; the others never do, and their gap says so."
         ),
-        &[
-            ("planner", "Planner"),
-            ("common_gap", "Gap, common"),
-            ("common_time_ns", "Time, common"),
-            ("workloads", "Workloads"),
-            ("cells", "Cells"),
-            ("answers", "Answers"),
-            ("optimal", "Optimal"),
-            ("mean_gap", "Gap, all"),
-            ("mean_time_ns", "Time, all"),
-            ("no_answer", "No answer"),
-            ("failures", "Failures"),
-        ],
-    );
-    let mut rows: Vec<(f64, f64, Vec<Value>)> =
-        leaders.all.iter().map(|leader| row(site, leader, &leaders.common)).collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.total_cmp(&b.1)));
-    table.rows.extend(rows.into_iter().map(|(_, _, row)| row));
-    table
+        rows,
+        columns!(|(leader, [common_gap, common_time])| [
+            ("planner", "Planner", site.link_planner(leader.planner_number)),
+            ("common_gap", "Gap, common", Value::share(common_gap)),
+            ("common_time_ns", "Time, common", Value::nanoseconds(common_time)),
+            ("workloads", "Workloads", Value::count(leader.workloads)),
+            ("cells", "Cells", Value::count(leader.cells)),
+            ("answers", "Answers", Value::count(leader.answers)),
+            ("optimal", "Optimal", Value::count(leader.optimal)),
+            ("mean_gap", "Gap, all", Value::share(leader.mean_gap().mean)),
+            ("mean_time_ns", "Time, all", Value::nanoseconds(leader.mean_time().mean)),
+            ("no_answer", "No answer", Value::count(leader.unanswered)),
+            ("failures", "Failures", Value::count(leader.failures)),
+        ]),
+    )
 }
 
-/// A planner's row, with its common gap and its gap for sorting, infinite if it has none.
-fn row(site: &Site<'_>, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
-    let common = common.iter().find(|common| common.planner_number == leader.planner_number);
-    let common_gap = common.and_then(|common| whole(common.mean_gap()));
-    let common_time = common.and_then(|common| whole(common.mean_time()));
-    let gap = leader.mean_gap().mean;
-    let row = vec![
-        site.link_planner(leader.planner_number),
-        Value::or_missing(common_gap.map(Value::Share)),
-        Value::or_missing(common_time.map(Value::Nanoseconds)),
-        Value::count(leader.workloads),
-        Value::count(leader.cells),
-        Value::count(leader.answers),
-        Value::count(leader.optimal),
-        Value::or_missing(gap.map(Value::Share)),
-        Value::or_missing(leader.mean_time().mean.map(Value::Nanoseconds)),
-        Value::count(leader.unanswered),
-        Value::count(leader.failures),
-    ];
-    (common_gap.unwrap_or(f64::INFINITY), gap.unwrap_or(f64::INFINITY), row)
+/// A planner's mean gap and mean time over the common workloads, if it ran on all of them.
+fn common(leaders: &Leaders, leader: &Leader) -> [Option<f64>; 2] {
+    let own = leaders.common.iter().find(|common| common.planner_number == leader.planner_number);
+    let mean = |of: fn(&Leader) -> ShiftedMean| own.and_then(|own| whole(of(own)));
+    [mean(Leader::mean_gap), mean(Leader::mean_time)]
 }
 
 /// The most groups of workloads that are named.

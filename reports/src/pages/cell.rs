@@ -4,9 +4,10 @@ use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Maps, Site};
+use planlab_dsa::Bytes;
 use planlab_results::Record;
 use planlab_results::queries::CellRow;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     let model = site.model;
@@ -105,19 +106,16 @@ fn hand_overs(row: &Record) -> String {
 
 /// The trajectory as a table without files.
 fn trajectory(row: &Record) -> Table {
-    let columns =
-        [("elapsed_ns", "After"), ("height_bytes", "Height"), ("bound_bytes", "Bound"), ("gap", "Gap")];
-    let mut table = Table::named("", "Incumbent and bound over time.", &columns);
-    for point in &row.trajectory {
-        let gap = point.height.map(|height| {
-            planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(point.bound))
-        });
-        table.push(vec![
-            Value::Nanoseconds(real(point.elapsed_ns)),
-            Value::or_missing(point.height.map(Value::Bytes)),
-            Value::Bytes(point.bound),
-            Value::or_missing(gap.map(Value::Share)),
-        ]);
-    }
-    table
+    let gap = |height: u64, bound: u64| planlab_dsa::gap(Bytes::new(height), Bytes::new(bound));
+    Table::from_rows(
+        "",
+        "Incumbent and bound over time.",
+        &row.trajectory,
+        columns!(|point| [
+            ("elapsed_ns", "After", Value::Nanoseconds(real(point.elapsed_ns))),
+            ("height_bytes", "Height", Value::bytes(point.height)),
+            ("bound_bytes", "Bound", Value::Bytes(point.bound)),
+            ("gap", "Gap", Value::share(point.height.map(|height| gap(height, point.bound)))),
+        ]),
+    )
 }

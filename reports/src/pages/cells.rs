@@ -14,32 +14,48 @@ use crate::site::page::{Menu, Page, Piece, Text};
 use planlab_results::queries::{CellRow, ListedRow, Listing};
 use planlab_results::table::{Table, Value};
 
-/// A column: its key, its title, and the format of its values. A `word` is one of few texts, a `link` the path of a
-/// page.
-const COLUMNS: [(&str, &str, &str); 23] = [
-    ("workload", "Workload", "word"),
-    ("planner", "Planner", "word"),
-    ("map", "Map", "link"),
-    ("seed", "Seed", "count"),
-    ("repetition", "Rep.", "count"),
-    ("capacity_bytes", "Capacity", "bytes"),
-    ("time_limit_s", "Limit, s", "count"),
-    ("threads", "Threads", "count"),
-    ("status", "Status", "word"),
-    ("buffers", "Buffers", "count"),
-    ("height_bytes", "Height", "bytes"),
-    ("load_bytes", "Load", "bytes"),
-    ("bound_bytes", "Bound", "bytes"),
-    ("bound_evidence", "Evidence", "word"),
-    ("gap", "Gap", "share"),
-    ("fragmentation", "Fragmentation", "share"),
-    ("time_ns", "Time", "time"),
-    ("lane", "Lane", "word"),
-    ("peak_rss_bytes", "Memory", "bytes"),
-    ("hand_overs", "Hand-overs", "count"),
-    ("work", "Work", "count"),
-    ("exit", "Exit", "text"),
-    ("remark", "Remark", "text"),
+/// A row with what its cell says.
+struct Listed<'r> {
+    label: &'r str,
+    cell: &'r CellRow,
+    row: &'r ListedRow,
+    /// The page with the map of its plan.
+    map: Option<&'r str>,
+}
+
+/// A column: its key, its title, the format of its values, and its value of a row. A `word` is one of few texts, a `link`
+/// the path of a page.
+type Described = (&'static str, &'static str, &'static str, fn(&Listed<'_>) -> Value);
+
+const COLUMNS: [Described; 23] = [
+    ("workload", "Workload", "word", |of| Value::text(&*of.cell.workload)),
+    ("planner", "Planner", "word", |of| Value::text(of.label)),
+    ("map", "Map", "link", |of| Value::or_missing(of.map.map(Value::text))),
+    ("seed", "Seed", "count", |of| Value::Count(of.cell.seed)),
+    ("repetition", "Rep.", "count", |of| Value::Count(u64::from(of.row.repetition))),
+    ("capacity_bytes", "Capacity", "bytes", |of| Value::bytes(of.cell.target_bytes)),
+    ("time_limit_s", "Limit, s", "count", |of| {
+        Value::or_missing(of.cell.wall_limit_ns.map(|ns| Value::Number(real(ns) / 1e9)))
+    }),
+    ("threads", "Threads", "count", |of| Value::Count(planlab_results::threads(&of.cell.parameters))),
+    ("status", "Status", "word", |of| Value::text(of.row.status.name())),
+    ("buffers", "Buffers", "count", |of| Value::Count(of.cell.buffers)),
+    ("height_bytes", "Height", "bytes", |of| Value::bytes(of.row.height)),
+    ("load_bytes", "Load", "bytes", |of| Value::Bytes(of.cell.load)),
+    ("bound_bytes", "Bound", "bytes", |of| Value::Bytes(of.cell.best_bound)),
+    ("bound_evidence", "Evidence", "word", |of| Value::text(of.row.bound_evidence.name())),
+    ("gap", "Gap", "share", |of| Value::share(of.cell.gap)),
+    ("fragmentation", "Fragmentation", "share", |of| {
+        let load = Bytes::new(of.cell.load);
+        Value::share(of.row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), load)))
+    }),
+    ("time_ns", "Time", "time", |of| Value::nanoseconds(of.row.median_ns.map(real))),
+    ("lane", "Lane", "word", |of| Value::text(of.row.lane.name())),
+    ("peak_rss_bytes", "Memory", "bytes", |of| Value::bytes(of.row.peak_rss_bytes)),
+    ("hand_overs", "Hand-overs", "count", |of| Value::Count(of.row.hand_overs)),
+    ("work", "Work", "count", |of| Value::Count(of.row.work)),
+    ("exit", "Exit", "text", |of| Value::text(exit(of.row.signal, of.row.exit_code))),
+    ("remark", "Remark", "text", |of| Value::text(remark(of.cell.target_bytes, &of.row.reason))),
 ];
 
 /// The most rows on the page and in LaTeX; a browser can show no more. The CSV file has all rows.
@@ -68,7 +84,7 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let grid = Grid {
         table: table(model, &listing, (0, shown), &map)?,
         csv: csv(model, &listing, &map)?,
-        kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
+        kinds: COLUMNS.iter().map(|(_, _, kind, _)| *kind).collect(),
         order: order(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
         // The workloads of the model are in natural order, like the words.
@@ -115,46 +131,13 @@ fn table<'p>(
     (from, count): (usize, usize),
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<Table, ReportError> {
-    let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, _)| (*key, *title)).collect();
+    let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, ..)| (*key, *title)).collect();
     let mut table = Table::named("cells", "All rows.", &columns);
-    for row in listing.rows(from, count)? {
+    for row in &listing.rows(from, count)? {
         let cell = &model.cells[row.number as usize];
-        table.push(values(
-            model,
-            cell,
-            &row,
-            row.plan.as_deref().and_then(|plan| map(cell.workload_number, plan)),
-        ));
+        let map = row.plan.as_deref().and_then(|plan| map(cell.workload_number, plan));
+        let listed = Listed { label: &model.planner(cell).label, cell, row, map };
+        table.push(COLUMNS.iter().map(|(.., value)| value(&listed)).collect());
     }
     Ok(table)
-}
-
-fn values(model: &Model, first: &CellRow, row: &ListedRow, map: Option<&str>) -> Vec<Value> {
-    let fragmentation =
-        row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), Bytes::new(first.load)));
-    vec![
-        Value::text(&*first.workload),
-        Value::text(&model.planner(first).label),
-        Value::or_missing(map.map(Value::text)),
-        Value::Count(first.seed),
-        Value::Count(u64::from(row.repetition)),
-        Value::or_missing(first.target_bytes.map(Value::Bytes)),
-        Value::or_missing(first.wall_limit_ns.map(|ns| Value::Number(real(ns) / 1e9))),
-        Value::Count(planlab_results::threads(&first.parameters)),
-        Value::text(row.status.name()),
-        Value::Count(first.buffers),
-        Value::or_missing(row.height.map(Value::Bytes)),
-        Value::Bytes(first.load),
-        Value::Bytes(first.best_bound),
-        Value::text(row.bound_evidence.name()),
-        Value::or_missing(first.gap.map(Value::Share)),
-        Value::or_missing(fragmentation.map(Value::Share)),
-        Value::or_missing(row.median_ns.map(|ns| Value::Nanoseconds(real(ns)))),
-        Value::text(row.lane.name()),
-        Value::or_missing(row.peak_rss_bytes.map(Value::Bytes)),
-        Value::Count(row.hand_overs),
-        Value::Count(row.work),
-        Value::text(exit(row.signal, row.exit_code)),
-        Value::text(remark(first.target_bytes, &row.reason)),
-    ]
 }

@@ -8,7 +8,7 @@ use crate::format::{bytes, nanoseconds, percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_results::queries::CellRow;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// Our figures for a claim.
 #[derive(Default)]
@@ -51,46 +51,34 @@ fn verdicts(table: &Table) -> String {
 
 /// One row per claim; `page` returns the page of a workload.
 fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usize) -> String) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "claims",
         "What others published, and our figure for the same, from the least to the greatest of its cells. Basis: whether \
          the source published the figure or it was measured with the source's program, and with which commit and \
          options. Cells: those with the figure, of those that ran. Ours is: whether our figures are within, below or above \
          what rounds to the published figure.",
-        &[
-            ("id", "Claim"),
-            ("claim", "Claim"),
-            ("source", "Source"),
-            ("basis", "Basis"),
-            ("published", "Published"),
-            ("ours", "Ours"),
-            ("lies", "Ours is"),
-            ("with_figure", "Cells"),
-            ("cells", "of"),
-            ("example", "Cell"),
-            ("command", "Command"),
-        ],
-    );
-    for claim in claims {
-        let ours = ours(model, claim, totals);
-        table.push(vec![
-            Value::text(&claim.id),
-            Value::text(&claim.claim),
-            Value::text(&claim.source),
-            Value::text(claim.basis_in_words()),
-            Value::text(&claim.published),
-            shown(claim, &ours),
-            Value::text(lies(claim, &ours)),
-            Value::count(ours.figures.len()),
-            Value::count(ours.cells),
-            Value::or_missing(extreme(&ours).map(|cell| {
+        claims,
+        columns!(|claim| {
+            let ours = ours(model, claim, totals);
+            let link = |cell: &CellRow| {
                 let name = format!("{} on {}", model.planner(cell).label, cell.workload);
                 Value::Link(name, page(cell.workload_number))
-            })),
-            Value::text(&claim.command),
-        ]);
-    }
-    table
+            };
+            [
+                ("id", "Claim", Value::text(&claim.id)),
+                ("claim", "Claim", Value::text(&claim.claim)),
+                ("source", "Source", Value::text(&claim.source)),
+                ("basis", "Basis", Value::text(claim.basis_in_words())),
+                ("published", "Published", Value::text(&claim.published)),
+                ("ours", "Ours", shown(claim, &ours)),
+                ("lies", "Ours is", Value::text(lies(claim, &ours))),
+                ("with_figure", "Cells", Value::count(ours.figures.len())),
+                ("cells", "of", Value::count(ours.cells)),
+                ("example", "Cell", Value::or_missing(extreme(&ours).map(link))),
+                ("command", "Command", Value::text(&claim.command)),
+            ]
+        }),
+    )
 }
 
 fn ours<'m>(model: &'m Model, claim: &Claim, totals: &PoolTotals) -> Ours<'m> {

@@ -2,7 +2,7 @@
 
 use planlab_results::framework::PLANLAB;
 use planlab_results::statistics::median;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
 use crate::figures::Drawing;
@@ -109,65 +109,52 @@ fn over_glibc_in_words(ratios: &Ratios) -> String {
     }
 }
 
-fn means(frameworks: &Frameworks) -> Table {
-    let mut table = Table::named(
+fn means<'f>(frameworks: &'f Frameworks) -> Table {
+    let rivals = |group: &'f Group| {
+        let rivals = group.contenders().into_iter().filter(|contender| contender.label != PLANLAB);
+        rivals.filter_map(move |contender| {
+            Some((group, &*contender.label, speed_over(group, &contender.label)?))
+        })
+    };
+    Table::from_rows(
         "frameworks-means",
         "Geometric means over the nets that both ran. Speed: the contender's time over ours; above 1 ours is \
          faster. Memory: ours over the contender's in the steady state; below 100 % ours holds less. Faults: page \
          faults of a propagation of the contender and of ours, medians over the nets.",
-        &[
-            ("framework", "Framework"),
-            ("mode", "Mode"),
-            ("batch", "Batch"),
-            ("threads", "Threads"),
-            ("machine", "Machine"),
-            ("contender", "Against"),
-            ("nets", "Nets"),
-            ("cpu_speed", "Speed, CPU time"),
-            ("cpu_speed_least", "least"),
-            ("cpu_speed_most", "most"),
-            ("wall_speed", "Speed, wall time"),
-            ("memory_share", "Memory"),
-            ("memory_share_most", "most"),
-            ("faults", "Faults"),
-            ("our_faults", "ours"),
-        ],
-    );
-    for group in &frameworks.groups {
-        for contender in group.contenders().iter().filter(|contender| contender.label != PLANLAB) {
-            table.rows.extend(mean(group, &contender.label));
-        }
-    }
-    table
+        frameworks.groups.iter().flat_map(rivals),
+        columns!(|(group, contender, speed)| {
+            let conditions = &group.conditions;
+            let wall = group.ratios(|case| case.wall_speed_over(case.run(contender)?));
+            let memory = group.ratios(|case| case.memory_over(case.run(contender)?));
+            let faults = |contender: &str| Value::or_missing(middle_faults(group, contender).map(whole));
+            [
+                ("framework", "Framework", Value::text(&conditions.framework)),
+                ("mode", "Mode", Value::text(&conditions.mode)),
+                ("batch", "Batch", Value::Count(conditions.batch)),
+                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", Value::text(&conditions.machine)),
+                ("contender", "Against", Value::text(contender)),
+                ("nets", "Nets", Value::count(speed.nets)),
+                ("cpu_speed", "Speed, CPU time", Value::Number(speed.mean)),
+                ("cpu_speed_least", "least", Value::Number(speed.least.0)),
+                ("cpu_speed_most", "most", Value::Number(speed.most.0)),
+                ("wall_speed", "Speed, wall time", Value::number(wall.map(|ratios| ratios.mean))),
+                ("memory_share", "Memory", Value::share(memory.as_ref().map(|ratios| ratios.mean))),
+                ("memory_share_most", "most", Value::share(memory.as_ref().map(|ratios| ratios.most.0))),
+                ("faults", "Faults", faults(contender)),
+                ("our_faults", "ours", faults(PLANLAB)),
+            ]
+        }),
+    )
 }
 
-fn mean(group: &Group, contender: &str) -> Option<Vec<Value>> {
-    let of = |ratio: fn(&Case, &Run) -> Option<f64>| group.ratios(|case| ratio(case, case.run(contender)?));
-    let speed = of(Case::speed_over)?;
-    let (wall, memory) = (of(Case::wall_speed_over), of(Case::memory_over));
-    let faults = |contender: &str| {
-        let of = |case: &Case| Some(case.run(contender)?.faults.median);
-        let all: Vec<f64> = group.cases.iter().filter_map(of).collect();
-        Value::or_missing(median(&all).map(whole))
-    };
-    let conditions = &group.conditions;
-    Some(vec![
-        Value::text(&conditions.framework),
-        Value::text(&conditions.mode),
-        Value::Count(conditions.batch),
-        Value::Count(u64::from(conditions.threads)),
-        Value::text(&conditions.machine),
-        Value::text(contender),
-        Value::count(speed.nets),
-        Value::Number(speed.mean),
-        Value::Number(speed.least.0),
-        Value::Number(speed.most.0),
-        Value::or_missing(wall.map(|ratios| Value::Number(ratios.mean))),
-        Value::or_missing(memory.as_ref().map(|ratios| Value::Share(ratios.mean))),
-        Value::or_missing(memory.map(|ratios| Value::Share(ratios.most.0))),
-        faults(contender),
-        faults(PLANLAB),
-    ])
+fn speed_over(group: &Group, contender: &str) -> Option<Ratios> {
+    group.ratios(|case| case.speed_over(case.run(contender)?))
+}
+
+fn middle_faults(group: &Group, contender: &str) -> Option<f64> {
+    let of = |case: &Case| Some(case.run(contender)?.faults.median);
+    median(&group.cases.iter().filter_map(of).collect::<Vec<f64>>())
 }
 
 /// A count that may lie between two whole numbers.
@@ -244,80 +231,48 @@ fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slo
     Some(Slot { group: case.net.clone(), dots, ..Slot::default() })
 }
 
-fn rows(frameworks: &Frameworks) -> Table {
-    let mut table = Table::named(
+fn rows<'f>(frameworks: &'f Frameworks) -> Table {
+    let runs = |group: &'f Group| {
+        group.cases.iter().flat_map(move |case| case.runs.iter().map(move |run| (group, case, run)))
+    };
+    Table::from_rows(
         "frameworks",
         "Every contender on every net. Times and faults of a propagation are medians, with quartiles of the CPU time. \
          Before: resident before the first propagation; ever: the peak of the whole process. Planned: the share \
          of the process's large requests that a plan served, warm-up included. Planning runs on a second \
          thread; height is that of the highest plan. Speed and memory: as above.",
-        &[
-            ("framework", "Framework"),
-            ("net", "Net"),
-            ("mode", "Mode"),
-            ("batch", "Batch"),
-            ("threads", "Threads"),
-            ("machine", "Machine"),
-            ("contender", "Contender"),
-            ("processes", "Processes"),
-            ("cpu_ns", "CPU time"),
-            ("cpu_low_ns", "from"),
-            ("cpu_high_ns", "to"),
-            ("wall_ns", "Wall time"),
-            ("cpu_speed", "Ours: speed"),
-            ("faults", "Faults"),
-            ("first_wall_ns", "First propagation"),
-            ("before_bytes", "Before"),
-            ("steady_bytes", "Steady"),
-            ("peak_bytes", "ever"),
-            ("memory_share", "Ours: memory"),
-            ("planned_share", "Planned"),
-            ("plans", "Plans"),
-            ("planning_ns", "Planning"),
-            ("height_bytes", "Height"),
-            ("load_bytes", "Load"),
-        ],
-    );
-    for group in &frameworks.groups {
-        for case in &group.cases {
-            table.rows.extend(case.runs.iter().map(|run| row(group, case, run)));
-        }
-    }
-    table
-}
-
-fn row(group: &Group, case: &Case, run: &Run) -> Vec<Value> {
-    let (conditions, row) = (&group.conditions, &run.row);
-    let size = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
-    let time = |ns: Option<u64>| Value::or_missing(ns.map(|ns| Value::Nanoseconds(real(ns))));
-    let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
-    let is_other = case.ours().is_some_and(|ours| ours.series != run.series);
-    let speed = case.speed_over(run).filter(|_| is_other);
-    let memory = case.memory_over(run).filter(|_| is_other);
-    vec![
-        Value::text(&conditions.framework),
-        Value::text(&case.net),
-        Value::text(&conditions.mode),
-        Value::Count(conditions.batch),
-        Value::Count(u64::from(conditions.threads)),
-        Value::text(&conditions.machine),
-        Value::text(&run.series.label),
-        Value::count(run.processes),
-        Value::Nanoseconds(run.cpu.median),
-        Value::Nanoseconds(run.cpu.low),
-        Value::Nanoseconds(run.cpu.high),
-        Value::Nanoseconds(run.wall.median),
-        Value::or_missing(speed.map(Value::Number)),
-        whole(run.faults.median),
-        time(row.first_wall_ns),
-        size(row.resident_before),
-        size(run.steady),
-        size(run.peak),
-        Value::or_missing(memory.map(Value::Share)),
-        Value::or_missing(planned.map(|(requests, planned)| Value::Share(real(planned) / real(requests)))),
-        Value::or_missing(row.plans.map(Value::Count)),
-        time(row.planning_ns),
-        size(row.plan_height),
-        size(row.plan_load),
-    ]
+        frameworks.groups.iter().flat_map(runs),
+        columns!(|(group, case, run)| {
+            let conditions = &group.conditions;
+            let row = &run.row;
+            let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
+            let is_other = case.ours().is_some_and(|ours| ours.series != run.series);
+            [
+                ("framework", "Framework", Value::text(&conditions.framework)),
+                ("net", "Net", Value::text(&case.net)),
+                ("mode", "Mode", Value::text(&conditions.mode)),
+                ("batch", "Batch", Value::Count(conditions.batch)),
+                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", Value::text(&conditions.machine)),
+                ("contender", "Contender", Value::text(&run.series.label)),
+                ("processes", "Processes", Value::count(run.processes)),
+                ("cpu_ns", "CPU time", Value::Nanoseconds(run.cpu.median)),
+                ("cpu_low_ns", "from", Value::Nanoseconds(run.cpu.low)),
+                ("cpu_high_ns", "to", Value::Nanoseconds(run.cpu.high)),
+                ("wall_ns", "Wall time", Value::Nanoseconds(run.wall.median)),
+                ("cpu_speed", "Ours: speed", Value::number(case.speed_over(run).filter(|_| is_other))),
+                ("faults", "Faults", whole(run.faults.median)),
+                ("first_wall_ns", "First propagation", Value::nanoseconds(row.first_wall_ns.map(real))),
+                ("before_bytes", "Before", Value::bytes(row.resident_before)),
+                ("steady_bytes", "Steady", Value::bytes(run.steady)),
+                ("peak_bytes", "ever", Value::bytes(run.peak)),
+                ("memory_share", "Ours: memory", Value::share(case.memory_over(run).filter(|_| is_other))),
+                ("planned_share", "Planned", Value::share(planned.map(|(all, own)| real(own) / real(all)))),
+                ("plans", "Plans", Value::or_missing(row.plans.map(Value::Count))),
+                ("planning_ns", "Planning", Value::nanoseconds(row.planning_ns.map(real))),
+                ("height_bytes", "Height", Value::bytes(row.plan_height)),
+                ("load_bytes", "Load", Value::bytes(row.plan_load)),
+            ]
+        }),
+    )
 }

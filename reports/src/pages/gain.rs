@@ -2,13 +2,13 @@
 
 use planlab_dsa::performance::End;
 use planlab_results::replay::ReplayRow;
-use planlab_results::statistics::{median, median_interval};
+use planlab_results::statistics::{Interval, median, median_interval};
 
-use crate::data::replays::{Case, Measured, Place, Replays};
+use crate::data::replays::{Case, Measured, Replays};
 use crate::format::real;
 use crate::site::Site;
 use crate::site::page::Piece;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The contender with planned addresses.
 const PLAN: &str = "plan";
@@ -45,36 +45,46 @@ fn measured(values: impl Iterator<Item = f64>) -> Option<Measured> {
 
 /// The table with its heading; empty unless a plan was played alongside others.
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
-    let mut table = Table::named(
+    let mut gains = Vec::new();
+    for (_, cases) in Replays::by_place(site.replays.plain()) {
+        for plan in cases.iter().filter(|case| is_plan(case.row())) {
+            let others = cases.iter().filter(|other| is_other(other, plan));
+            gains.extend(others.filter_map(|other| Some((*plan, *other, Gain::of(plan, other)?))));
+        }
+    }
+    let end = |of: &Measured, end: fn(Interval) -> f64| of.interval.map(end);
+    let table = Table::from_rows(
         "gains",
         "A propagation at planned addresses against one by each other allocator, on the same machine with the same work: the \
          time that the plan saves for each request, and for the whole propagation in per cent of the other's \
          time; a negative value is a loss. Medians over processes that took turns, compared one by one, with \
          intervals that contain the true median with a probability of 95 % or more. Fewer than six processes \
          give no interval, and no verdict. If the interval contains 0, no gain is seen. Kernels of a net that fits in the device's L2 cache are not bound by the memory behind it.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Against"),
-            ("device", "Device"),
-            ("work", "Memory is"),
-            ("verdict", "The plan is"),
-            ("saved_request_ns", "Saved per request"),
-            ("saved_request_low_ns", "from"),
-            ("saved_request_high_ns", "to"),
-            ("saved_share", "Saved per propagation"),
-            ("saved_share_low", "from"),
-            ("saved_share_high", "to"),
-            ("processes", "Processes"),
-            ("planner", "Plan by"),
-            ("l2", "In the L2 cache"),
-        ],
+        gains,
+        columns!(|(plan, other, gain)| {
+            let row = plan.row();
+            let is_known = row.l2_bytes.is_some() && row.touched_bytes.is_some();
+            let cached = is_known.then(|| Value::text(if row.fits_cache() { "yes" } else { "no" }));
+            let time = &gain.request_ns;
+            let share = &gain.share;
+            [
+                ("workload", "Workload", Value::text(plan.workload())),
+                ("contender", "Against", Value::text(&other.series.label)),
+                ("device", "Device", Value::text(plan.place().device_in_full())),
+                ("work", "Memory is", Value::text(row.work.name())),
+                ("verdict", "The plan is", Value::text(verdict(share))),
+                ("saved_request_ns", "Saved per request", Value::Nanoseconds(time.median)),
+                ("saved_request_low_ns", "from", Value::nanoseconds(end(time, |of| of.low))),
+                ("saved_request_high_ns", "to", Value::nanoseconds(end(time, |of| of.high))),
+                ("saved_share", "Saved per propagation", Value::Share(share.median)),
+                ("saved_share_low", "from", Value::share(end(share, |of| of.low))),
+                ("saved_share_high", "to", Value::share(end(share, |of| of.high))),
+                ("processes", "Processes", Value::count(gain.processes)),
+                ("planner", "Plan by", Value::or_missing(row.planner.as_deref().map(Value::text))),
+                ("l2", "In the L2 cache", Value::or_missing(cached)),
+            ]
+        }),
     );
-    for (place, cases) in Replays::by_place(site.replays.plain()) {
-        for plan in cases.iter().filter(|case| is_plan(case.row())) {
-            let others = cases.iter().filter(|other| is_other(other, plan));
-            others.for_each(|other| table.rows.extend(row(&place, plan, other)));
-        }
-    }
     if table.rows.is_empty() {
         return Vec::new();
     }
@@ -93,37 +103,6 @@ fn is_other(other: &Case, plan: &Case) -> bool {
         && of.performance.status == End::Complete
         && of.instance == row.instance
         && of.workload == row.workload
-}
-
-fn row(place: &Place, plan: &Case, other: &Case) -> Option<Vec<Value>> {
-    let Gain { request_ns, share, processes } = Gain::of(plan, other)?;
-    let row = plan.row();
-    let ends = |of: &Measured, show: fn(f64) -> Value| {
-        let end = |end: Option<f64>| Value::or_missing(end.map(show));
-        [end(of.interval.map(|interval| interval.low)), end(of.interval.map(|interval| interval.high))]
-    };
-    let [low_ns, high_ns] = ends(&request_ns, Value::Nanoseconds);
-    let [low, high] = ends(&share, Value::Share);
-    let cached = match (row.l2_bytes, row.touched_bytes) {
-        (Some(_), Some(_)) => Value::text(if row.fits_cache() { "yes" } else { "no" }),
-        _ => Value::Missing,
-    };
-    Some(vec![
-        Value::text(plan.workload()),
-        Value::text(&other.series.label),
-        Value::text(place.device_in_full()),
-        Value::text(row.work.name()),
-        Value::text(verdict(&share)),
-        Value::Nanoseconds(request_ns.median),
-        low_ns,
-        high_ns,
-        Value::Share(share.median),
-        low,
-        high,
-        Value::count(processes),
-        row.planner.as_deref().map_or(Value::Missing, Value::text),
-        cached,
-    ])
 }
 
 /// The conclusion from an interval.

@@ -13,7 +13,7 @@ use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, count_real, nanoseconds, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The page; `None` without a sequence.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
@@ -260,7 +260,7 @@ fn cases<'g, 'c>(groups: &'g [Group<'c>]) -> impl Iterator<Item = (&'g Group<'c>
 }
 
 fn table(groups: &[Group<'_>]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "iterations",
         "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
          the wall time. Planned: the share of all requests that a plan served. At most: held at once in the \
@@ -268,66 +268,41 @@ fn table(groups: &[Group<'_>]) -> Table {
          kept: the bytes of the last propagation (the column behind says which of the two) and those kept over \
          all. Reduction: against the pool of the workload's own framework, both measured in the same way and \
          with what is kept.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("threads", "Threads"),
-            ("capacity_bytes", "Capacity"),
-            ("status", "Status"),
-            ("propagations", "Propagations"),
-            ("requested_bytes", "Requested at once"),
-            ("reserved_bytes", "Reserved, most"),
-            ("first_most_bytes", "at most in the first"),
-            ("last_most_bytes", "in the last"),
-            ("first_bytes", "at the end of the first"),
-            ("last_bytes", "of the last"),
-            ("time_ns", "Time"),
-            ("plans", "Plans"),
-            ("planning_ns", "Planning"),
-            ("planning_share", "of the time"),
-            ("planned_share", "Planned"),
-            ("total_bytes", "With what is kept"),
-            ("held", "held"),
-            ("reduction", "Reduction"),
-        ],
-    );
-    for (group, case) in cases(groups) {
-        let row = case.row();
-        let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
-        let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
-        let planning = last.and_then(|sample| sample.planning_ns);
-        let held = |sample: Option<&Sample>, held: Held| {
-            Value::or_missing(sample.and_then(|sample| held.of(sample)).map(Value::Bytes))
-        };
-        let measure = group.held(case);
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().name()),
-            Value::Count(u64::from(row.threads)),
-            Value::or_missing(row.capacity.map(Value::Bytes)),
-            Value::text(row.performance.status.name()),
-            Value::count(row.performance.samples.len()),
-            Value::Bytes(row.requested_peak),
-            Value::Bytes(row.performance.reserved_peak),
-            held(first, Held::Most),
-            held(last, Held::Most),
-            held(first, Held::End),
-            held(last, Held::End),
-            Value::Nanoseconds(real(wall)),
-            Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count)),
-            Value::or_missing(planning.map(|time| Value::Nanoseconds(real(time)))),
-            Value::or_missing(
-                planning.filter(|_| wall > 0).map(|time| Value::Share(real(time) / real(wall))),
-            ),
-            Value::or_missing(last.and_then(planned_share).map(Value::Share)),
-            Value::or_missing(total(case, measure).map(Value::Bytes)),
-            Value::text(measure.name()),
-            Value::or_missing(group.reduction(case).map(Value::Share)),
-        ]);
-    }
-    table
+        cases(groups),
+        columns!(|(group, case)| {
+            let row = case.row();
+            let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
+            let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
+            let planning = last.and_then(|sample| sample.planning_ns);
+            let held =
+                |sample: Option<&Sample>, held: Held| Value::bytes(sample.and_then(|sample| held.of(sample)));
+            let measure = group.held(case);
+            let planning_share = planning.filter(|_| wall > 0).map(|time| real(time) / real(wall));
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().name())),
+                ("threads", "Threads", Value::Count(u64::from(row.threads))),
+                ("capacity_bytes", "Capacity", Value::bytes(row.capacity)),
+                ("status", "Status", Value::text(row.performance.status.name())),
+                ("propagations", "Propagations", Value::count(row.performance.samples.len())),
+                ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak)),
+                ("reserved_bytes", "Reserved, most", Value::Bytes(row.performance.reserved_peak)),
+                ("first_most_bytes", "at most in the first", held(first, Held::Most)),
+                ("last_most_bytes", "in the last", held(last, Held::Most)),
+                ("first_bytes", "at the end of the first", held(first, Held::End)),
+                ("last_bytes", "of the last", held(last, Held::End)),
+                ("time_ns", "Time", Value::Nanoseconds(real(wall))),
+                ("plans", "Plans", Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count))),
+                ("planning_ns", "Planning", Value::nanoseconds(planning.map(real))),
+                ("planning_share", "of the time", Value::share(planning_share)),
+                ("planned_share", "Planned", Value::share(last.and_then(planned_share))),
+                ("total_bytes", "With what is kept", Value::bytes(total(case, measure))),
+                ("held", "held", Value::text(measure.name())),
+                ("reduction", "Reduction", Value::share(group.reduction(case))),
+            ]
+        }),
+    )
 }
 
 /// The share of requests served from a plan, up to a sample.
@@ -337,42 +312,33 @@ fn planned_share(sample: &Sample) -> Option<f64> {
 }
 
 fn samples(groups: &[Group<'_>]) -> Table {
-    let mut table = Table::named(
+    let samples = cases(groups).flat_map(|(group, case)| {
+        let samples = case.row().performance.samples.iter().enumerate();
+        samples.map(move |(at, sample)| (group, case, at, sample))
+    });
+    Table::from_rows(
         "iterations-samples",
         "Every propagation. Plans: made so far; planned and missed: requests that a plan served, and requests \
          that no plan served.",
-        &[
-            ("workload", "Workload and conditions"),
-            ("contender", "Contender"),
-            ("propagation", "Propagation"),
-            ("trace", "Trace"),
-            ("most_bytes", "Held at most"),
-            ("reserved_bytes", "at the end"),
-            ("time_ns", "Time"),
-            ("plans", "Plans"),
-            ("planning_ns", "Planning so far"),
-            ("planned", "Planned so far"),
-            ("missed", "Missed so far"),
-        ],
-    );
-    for (group, case) in cases(groups) {
-        let row = case.row();
-        for (at, sample) in row.performance.samples.iter().enumerate() {
-            let trace = row.sequence.get(at % row.sequence.len().max(1));
-            table.push(vec![
-                Value::text(&group.name),
-                Value::text(&case.series.label),
-                Value::count(at + 1),
-                Value::or_missing(trace.map(Value::text)),
-                Value::or_missing(sample.reserved_peak.map(Value::Bytes)),
-                Value::or_missing(sample.reserved.map(Value::Bytes)),
-                Value::Nanoseconds(real(sample.wall_ns) / f64::from(sample.propagations.max(1))),
-                Value::or_missing(sample.plans.map(Value::Count)),
-                Value::or_missing(sample.planning_ns.map(|time| Value::Nanoseconds(real(time)))),
-                Value::or_missing(sample.planned.map(Value::Count)),
-                Value::or_missing(sample.missed.map(Value::Count)),
-            ]);
-        }
-    }
-    table
+        samples,
+        columns!(|(group, case, at, sample)| {
+            let sequence = &case.row().sequence;
+            let trace = sequence.get(at % sequence.len().max(1));
+            let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
+            let count = |number: Option<u64>| Value::or_missing(number.map(Value::Count));
+            [
+                ("workload", "Workload and conditions", Value::text(&group.name)),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("propagation", "Propagation", Value::count(at + 1)),
+                ("trace", "Trace", Value::or_missing(trace.map(Value::text))),
+                ("most_bytes", "Held at most", Value::bytes(sample.reserved_peak)),
+                ("reserved_bytes", "at the end", Value::bytes(sample.reserved)),
+                ("time_ns", "Time", Value::Nanoseconds(time)),
+                ("plans", "Plans", count(sample.plans)),
+                ("planning_ns", "Planning so far", Value::nanoseconds(sample.planning_ns.map(real))),
+                ("planned", "Planned so far", count(sample.planned)),
+                ("missed", "Missed so far", count(sample.missed)),
+            ]
+        }),
+    )
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use crate::data::net_memory::{self, Net, Sources, own_pool};
 use crate::data::nets::{NetPart, parts, shown_batch};
-use crate::data::paper::{Published, Quantity, published};
+use crate::data::paper::{Quantity, published};
 use crate::figures::memory::{self, Names, NetMemory};
 use crate::format::{bytes, percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// Bars per batch.
 const BARS: usize = 3;
@@ -102,93 +102,72 @@ fn bars(net: &Net<'_>) -> NetMemory {
 }
 
 fn by_net(site: &Site<'_>, nets: &[&Net<'_>]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "memory-by-net",
         "Each total includes what is kept over all iterations; planned less kept is the height of the plan. Pool: that of \
          the net's own framework, after a whole process if one was recorded and played, otherwise what is kept and what \
          it reserves over propagations of the net. Real pool: what the framework's own code held for the same requests. \
          Reduction: what planning saves of the pool; of the propagation: the same without what is kept.",
-        &[
-            ("workload", "Workload"),
-            ("kept_bytes", "Kept"),
-            ("network_wise_bytes", "Network-wise"),
-            ("pool", "Pool"),
-            ("pool_from", "after"),
-            ("pool_bytes", "Pool holds"),
-            ("real_pool_bytes", "Real pool"),
-            ("planned_bytes", "Planned"),
-            ("requested_bytes", "At least"),
-            ("reduction", "Reduction"),
-            ("propagation_reduction", "of the propagation"),
-        ],
-    );
-    let total = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
-    for net in nets {
-        let known = site.options.totals.get(net.workload.as_str()).copied().unwrap_or_default();
-        let real_pool = match net.process {
-            Some(_) => known.process_pool,
-            None => known.pool.map(|pool| net.kept() + pool),
-        };
-        table.push(vec![
-            site.link(net.workload),
-            total(net.kept),
-            total(net.network_wise_total()),
-            Value::text(own_pool(net.key.route)),
-            Value::text(net.pool_from()),
-            total(net.pool_total()),
-            total(real_pool),
-            total(net.planned_total()),
-            Value::Bytes(net.kept() + net.requested),
-            Value::or_missing(net.reduction().map(Value::Share)),
-            Value::or_missing(net.propagation_reduction().map(Value::Share)),
-        ]);
-    }
-    table
+        nets,
+        columns!(|net| {
+            let known = site.options.totals.get(net.workload.as_str()).copied().unwrap_or_default();
+            let real_pool = match net.process {
+                Some(_) => known.process_pool,
+                None => known.pool.map(|pool| net.kept() + pool),
+            };
+            [
+                ("workload", "Workload", site.link(net.workload)),
+                ("kept_bytes", "Kept", Value::bytes(net.kept)),
+                ("network_wise_bytes", "Network-wise", Value::bytes(net.network_wise_total())),
+                ("pool", "Pool", Value::text(own_pool(net.key.route))),
+                ("pool_from", "after", Value::text(net.pool_from())),
+                ("pool_bytes", "Pool holds", Value::bytes(net.pool_total())),
+                ("real_pool_bytes", "Real pool", Value::bytes(real_pool)),
+                ("planned_bytes", "Planned", Value::bytes(net.planned_total())),
+                ("requested_bytes", "At least", Value::Bytes(net.kept() + net.requested)),
+                ("reduction", "Reduction", Value::share(net.reduction())),
+                ("propagation_reduction", "of the propagation", Value::share(net.propagation_reduction())),
+            ]
+        }),
+    )
 }
 
 fn beside_published(nets: &[Net<'_>]) -> Table {
-    let mut table = Table::named(
+    let compared = published().iter().filter_map(|figure| {
+        let net = nets.iter().find(|net| *net.workload == *figure.workload)?;
+        Some((figure, net, net.figure(figure.of, nets)?))
+    });
+    Table::from_rows(
         "memory-published",
         "Figures of the profile-guided paper (arXiv:1804.10001), parameters included, beside ours from the rows of this \
          report. The paper's inference and seq2seq depend on sizes of workspaces and sentences that are not known here. Its \
          Inception-ResNet is a network of its own, and the paper does not state the batch for its ratio to AlexNet \
          (docs/claims.md).",
-        &[
-            ("workload", "Workload"),
-            ("figure", "Figure"),
-            ("published", "Published"),
-            ("ours", "Ours"),
-            ("ours_exact", "Exactly"),
-            ("lies", "Ours lies"),
-        ],
-    );
-    for figure in published() {
-        let net = nets.iter().find(|net| *net.workload == *figure.workload);
-        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of, nets)?))) else {
-            continue;
-        };
-        table.push(comparison(figure, net, ours));
-    }
-    table
+        compared,
+        columns!(|(figure, net, ours)| {
+            let (shown, exactly) = written(figure.of, net, ours);
+            [
+                ("workload", "Workload", Value::text(net.workload)),
+                ("figure", "Figure", Value::text(figure.of.name())),
+                ("published", "Published", Value::text(&figure.published)),
+                ("ours", "Ours", Value::text(shown)),
+                ("ours_exact", "Exactly", exactly),
+                ("lies", "Ours lies", Value::text(figure.lies(ours))),
+            ]
+        }),
+    )
 }
 
-fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
-    let exact = match figure.of {
+/// Our figure for people, and exactly.
+fn written(quantity: Quantity, net: &Net<'_>, ours: f64) -> (String, Value) {
+    let exact = match quantity {
         Quantity::NetworkWise => net.network_wise_total(),
         Quantity::Pool => net.pool_total(),
         _ => None,
     };
-    let (shown, exactly) = match (exact, figure.of) {
+    match (exact, quantity) {
         (Some(exact), _) => (format!("{:.2} GB ({})", ours / 1e9, bytes(exact)), Value::Count(exact)),
         (None, Quantity::PoolOverAlexnet) => (format!("{ours:.2} x"), Value::Number(ours)),
         (None, _) => (percent(ours), Value::Share(ours)),
-    };
-    vec![
-        Value::text(net.workload),
-        Value::text(figure.of.name()),
-        Value::text(&figure.published),
-        Value::text(shown),
-        exactly,
-        Value::text(figure.lies(ours)),
-    ]
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::WorkloadKey;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use crate::data::models::{BOTH, Case, IN_PLACE, NOTHING, Question, SHARING, cases};
 use crate::figures::Series;
@@ -48,10 +48,6 @@ fn table_piece(table: Table) -> Vec<Piece> {
     if table.rows.is_empty() { Vec::new() } else { vec![Piece::Table(table)] }
 }
 
-fn bytes_of(number: Option<u64>) -> Value {
-    Value::or_missing(number.map(Value::Bytes))
-}
-
 /// The relative excess of a number over another; missing if there is no other.
 fn excess(number: Option<u64>, base: Option<u64>) -> Value {
     let share =
@@ -60,45 +56,34 @@ fn excess(number: Option<u64>, base: Option<u64>) -> Value {
 }
 
 fn memory_cost(cases: &[Case<'_>]) -> Table {
-    let mut table = Table::named(
+    let plans: Vec<&Case<'_>> = cases.iter().filter(|case| case.question == Question::Plan).collect();
+    let by_key: BTreeMap<&WorkloadKey, &Case<'_>> = plans.iter().map(|case| (&case.key, *case)).collect();
+    Table::from_rows(
         "memory_cost",
         "Memory without optimisation, with in-place alone, with sharing of blocks alone, and with both (MXNet's rules \
          and its best match range); with both for inference, which is the forward pass alone; then the same lifetimes \
          with offsets: the lowest plan of all planners that ran, and the load, below which no plan without in-place \
          can be. Over: how much more memory both take than offsets.",
-        &[
-            ("workload", "Workload"),
-            ("no_optimisation_bytes", "No optimisation"),
-            ("in_place_bytes", "In-place"),
-            ("sharing_bytes", "Sharing"),
-            ("both_bytes", "Both"),
-            ("forward_only_bytes", "Inference"),
-            ("offsets_bytes", "Offsets"),
-            ("load_bytes", "Load"),
-            ("over", "Over"),
-        ],
-    );
-    let plans: Vec<&Case<'_>> = cases.iter().filter(|case| case.question == Question::Plan).collect();
-    let by_key: BTreeMap<&WorkloadKey, &Case<'_>> = plans.iter().map(|case| (&case.key, *case)).collect();
-    for case in plans.iter().filter(|case| case.heights.contains_key(NOTHING)) {
-        let height = |planner| case.heights.get(planner).copied();
-        let forward = WorkloadKey::from(case.key.replacen("/train/", "/infer/", 1));
-        let is_trained = forward != case.key;
-        let forward =
-            by_key.get(&forward).filter(|_| is_trained).and_then(|case| case.heights.get(BOTH).copied());
-        table.push(vec![
-            Value::text(case.key.as_str()),
-            bytes_of(height(NOTHING)),
-            bytes_of(height(IN_PLACE)),
-            bytes_of(height(SHARING)),
-            bytes_of(height(BOTH)),
-            bytes_of(forward),
-            bytes_of(case.lowest()),
-            Value::Bytes(case.load),
-            excess(height(BOTH), case.lowest()),
-        ]);
-    }
-    table
+        plans.iter().filter(|case| case.heights.contains_key(NOTHING)),
+        columns!(|case| {
+            let height = |planner| case.heights.get(planner).copied();
+            let forward = WorkloadKey::from(case.key.replacen("/train/", "/infer/", 1));
+            let is_trained = forward != case.key;
+            let forward =
+                by_key.get(&forward).filter(|_| is_trained).and_then(|case| case.heights.get(BOTH).copied());
+            [
+                ("workload", "Workload", Value::text(case.key.as_str())),
+                ("no_optimisation_bytes", "No optimisation", Value::bytes(height(NOTHING))),
+                ("in_place_bytes", "In-place", Value::bytes(height(IN_PLACE))),
+                ("sharing_bytes", "Sharing", Value::bytes(height(SHARING))),
+                ("both_bytes", "Both", Value::bytes(height(BOTH))),
+                ("forward_only_bytes", "Inference", Value::bytes(forward)),
+                ("offsets_bytes", "Offsets", Value::bytes(case.lowest())),
+                ("load_bytes", "Load", Value::Bytes(case.load)),
+                ("over", "Over", excess(height(BOTH), case.lowest())),
+            ]
+        }),
+    )
 }
 
 /// Cases of a family that differ in a number: the batch or the workspace limit.
@@ -117,29 +102,26 @@ fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
 
 fn by_workspace(cases: &[Case<'_>]) -> Vec<Piece> {
     let mut families: BTreeMap<String, Row<'_, '_>> = BTreeMap::new();
-    let mut table = Table::named(
+    let plans = cases.iter().filter(|case| case.question == Question::Plan);
+    let limited: Vec<(&Case<'_>, &str, &str)> =
+        plans.filter_map(|case| workspace(&case.key).map(|(rest, limit)| (case, rest, limit))).collect();
+    for (case, rest, limit) in &limited {
+        if let Some(mebibytes) = fixed_mebibytes(limit) {
+            families.entry((*rest).to_owned()).or_default().push((mebibytes, case));
+        }
+    }
+    let table = Table::from_rows(
         "model_workspaces",
         "Load, and the lowest height of all planners that ran, by the workspace of each convolution: bytes (8m is 8 MiB), \
          or multiples of its output (x20).",
-        &[
-            ("workload", "Workload"),
-            ("workspace", "Workspace"),
-            ("load_bytes", "Load"),
-            ("height_bytes", "Height"),
-        ],
+        &limited,
+        columns!(|(case, rest, limit)| [
+            ("workload", "Workload", Value::text(*rest)),
+            ("workspace", "Workspace", Value::text(*limit)),
+            ("load_bytes", "Load", Value::Bytes(case.load)),
+            ("height_bytes", "Height", Value::bytes(case.lowest())),
+        ]),
     );
-    for case in cases.iter().filter(|case| case.question == Question::Plan) {
-        let Some((rest, limit)) = workspace(&case.key) else { continue };
-        table.push(vec![
-            Value::text(rest),
-            Value::text(limit),
-            Value::Bytes(case.load),
-            bytes_of(case.lowest()),
-        ]);
-        if let Some(mebibytes) = fixed_mebibytes(limit) {
-            families.entry(rest.to_owned()).or_default().push((mebibytes, case));
-        }
-    }
     let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "workspace in MiB", row));
     drawn.chain(table_piece(table)).collect()
 }
@@ -248,24 +230,6 @@ fn largest(points: &BTreeMap<u64, u64>, room: Option<u64>) -> String {
 }
 
 fn orders(cases: &[Case<'_>]) -> Table {
-    let table = Table::named(
-        "model_orders",
-        "The net's own order of its operations beside the order of the lowest plan that a search found: load, lowest height \
-         of all planners that ran, and the change of each (below 0: less memory). Found by: the first search that came so \
-         low. Least: no legal order needs less, as proved; if planners work in place, an output that takes its \
-         input's place does not count. If it equals the height, no other order helps.",
-        &[
-            ("workload", "Workload"),
-            ("order", "Found by"),
-            ("least_bytes", "Least"),
-            ("load_bytes", "Load"),
-            ("load_of_other_order_bytes", "Load in that order"),
-            ("load_change", "Change"),
-            ("height_bytes", "Height"),
-            ("height_of_other_order_bytes", "Height in that order"),
-            ("height_change", "Change"),
-        ],
-    );
     let mut best: BTreeMap<&WorkloadKey, (&str, &Case<'_>)> = BTreeMap::new();
     let mut least: BTreeMap<&WorkloadKey, Option<u64>> = BTreeMap::new();
     for case in cases {
@@ -278,11 +242,29 @@ fn orders(cases: &[Case<'_>]) -> Table {
             *known = (search, case);
         }
     }
-    beside_the_plan(table, cases, |case, _| {
+    let found = beside_the_plan(cases).filter_map(|(case, plan)| {
         let (search, found) = best.get(&case.key)?;
-        let is_best = found.question == case.question;
-        is_best.then(|| vec![Value::text(*search), bytes_of(least.get(&case.key).copied().flatten())])
-    })
+        (found.question == case.question).then_some((case, plan, *search))
+    });
+    Table::from_rows(
+        "model_orders",
+        "The net's own order of its operations beside the order of the lowest plan that a search found: load, lowest height \
+         of all planners that ran, and the change of each (below 0: less memory). Found by: the first search that came so \
+         low. Least: no legal order needs less, as proved; if planners work in place, an output that takes its \
+         input's place does not count. If it equals the height, no other order helps.",
+        found,
+        columns!(|(case, plan, search)| [
+            ("workload", "Workload", Value::text(case.key.as_str())),
+            ("order", "Found by", Value::text(search)),
+            ("least_bytes", "Least", Value::bytes(least.get(&case.key).copied().flatten())),
+            ("load_bytes", "Load", Value::Bytes(plan.load)),
+            ("load_of_other_order_bytes", "Load in that order", Value::Bytes(case.load)),
+            ("load_change", "Change", excess(Some(case.load), Some(plan.load))),
+            ("height_bytes", "Height", Value::bytes(plan.lowest())),
+            ("height_of_other_order_bytes", "Height in that order", Value::bytes(case.lowest())),
+            ("height_change", "Change", excess(case.lowest(), plan.lowest())),
+        ]),
+    )
 }
 
 /// The position of a search for orders in tables.
@@ -291,62 +273,39 @@ fn turn(search: &str) -> usize {
 }
 
 fn safety(cases: &[Case<'_>]) -> Table {
-    let table = Table::named(
+    let count = |number: Option<u64>| Value::or_missing(number.map(Value::Count));
+    let safe = beside_the_plan(cases).filter_map(|(case, plan)| match case.question {
+        Question::Safe(means) => Some((case, plan, means)),
+        _ => None,
+    });
+    Table::from_rows(
         "model_safety",
         "The cost of a plan that holds in every order that the dependencies allow; operations that run in \
          parallel need one. Pairs: two buffers are kept apart if some order has both live. Ranges: live ranges are widened, so that any \
          planner can plan them. Fails: in how many random legal orders two live buffers of the plain plan, and of the safe \
          one, overlapped.",
-        &[
-            ("workload", "Workload"),
-            ("kept_apart_by", "Kept apart by"),
-            ("orders", "Orders run"),
-            ("plain_fails", "Plain plan fails"),
-            ("safe_fails", "Safe plan fails"),
-            ("load_bytes", "Load"),
-            ("safe_load_bytes", "Load of the safe one"),
-            ("load_change", "Change"),
-            ("height_bytes", "Height"),
-            ("safe_height_bytes", "Safe height"),
-            ("height_change", "Price"),
-        ],
-    );
-    let count = |number: Option<u64>| Value::or_missing(number.map(Value::Count));
-    beside_the_plan(table, cases, |case, plan| match case.question {
-        Question::Safe(means) => Some(vec![
-            Value::text(means),
-            count(case.orders.map(|(run, _)| run)),
-            count(plan.orders.map(|(_, failed)| failed)),
-            count(case.orders.map(|(_, failed)| failed)),
+        safe,
+        columns!(|(case, plan, means)| [
+            ("workload", "Workload", Value::text(case.key.as_str())),
+            ("kept_apart_by", "Kept apart by", Value::text(means)),
+            ("orders", "Orders run", count(case.orders.map(|(run, _)| run))),
+            ("plain_fails", "Plain plan fails", count(plan.orders.map(|(_, failed)| failed))),
+            ("safe_fails", "Safe plan fails", count(case.orders.map(|(_, failed)| failed))),
+            ("load_bytes", "Load", Value::Bytes(plan.load)),
+            ("safe_load_bytes", "Load of the safe one", Value::Bytes(case.load)),
+            ("load_change", "Change", excess(Some(case.load), Some(plan.load))),
+            ("height_bytes", "Height", Value::bytes(plan.lowest())),
+            ("safe_height_bytes", "Safe height", Value::bytes(case.lowest())),
+            ("height_change", "Price", excess(case.lowest(), plan.lowest())),
         ]),
-        _ => None,
-    })
+    )
 }
 
-/// Cases that answer a question, each with the plan of the same net in its own order.
-fn beside_the_plan<'m>(
-    mut table: Table,
-    cases: &[Case<'m>],
-    answer: impl Fn(&Case<'m>, &Case<'m>) -> Option<Vec<Value>>,
-) -> Table {
+/// The cases, each with the plan of the same net in its own order.
+fn beside_the_plan<'c, 'm>(cases: &'c [Case<'m>]) -> impl Iterator<Item = (&'c Case<'m>, &'c Case<'m>)> {
     let plans = cases.iter().filter(|case| case.question == Question::Plan);
     let plans: BTreeMap<&WorkloadKey, &Case<'_>> = plans.map(|case| (&case.key, case)).collect();
-    for case in cases {
-        let Some(plan) = plans.get(&case.key) else { continue };
-        let Some(answer) = answer(case, plan) else { continue };
-        let mut row = vec![Value::text(case.key.as_str())];
-        row.extend(answer);
-        row.extend([
-            Value::Bytes(plan.load),
-            Value::Bytes(case.load),
-            excess(Some(case.load), Some(plan.load)),
-            bytes_of(plan.lowest()),
-            bytes_of(case.lowest()),
-            excess(case.lowest(), plan.lowest()),
-        ]);
-        table.push(row);
-    }
-    table
+    cases.iter().filter_map(move |case| Some((case, *plans.get(&case.key)?)))
 }
 
 /// A table with links to all drawings, and the smallest drawing itself.

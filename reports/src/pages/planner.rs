@@ -1,7 +1,7 @@
 //! The page of one planner: what it is, where it wins, where it loses, and its worst plan.
 
 use planlab_results::queries::{CellRow, Leader};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use super::boards::counted;
 use crate::data::chosen::{SMALL, worst};
@@ -175,27 +175,22 @@ fn rivals(site: &Site<'_>, planner: usize) -> Vec<Piece> {
 }
 
 fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table {
-    let columns = [
-        ("workload", "Workload"),
-        ("buffers", "Buffers"),
-        ("height_bytes", "Its height"),
-        ("best_bytes", "Best of others"),
-        ("by", "by"),
-        ("ratio", "Difference"),
-    ];
-    let mut table = Table::named("", "The lower height uses less memory.", &columns);
-    for duel in duels {
-        let workload = &site.model.workloads[duel.workload];
-        table.push(vec![
-            site.link(&workload.key),
-            Value::Count(workload.buffers),
-            Value::Bytes(duel.own),
-            Value::Bytes(duel.other),
-            site.link_planner(duel.rival),
-            Value::Share(duel.ratio() - 1.0),
-        ]);
-    }
-    table
+    Table::from_rows(
+        "",
+        "The lower height uses less memory.",
+        duels,
+        columns!(|duel| {
+            let workload = &site.model.workloads[duel.workload];
+            [
+                ("workload", "Workload", site.link(&workload.key)),
+                ("buffers", "Buffers", Value::Count(workload.buffers)),
+                ("height_bytes", "Its height", Value::Bytes(duel.own)),
+                ("best_bytes", "Best of others", Value::Bytes(duel.other)),
+                ("by", "by", site.link_planner(duel.rival)),
+                ("ratio", "Difference", Value::Share(duel.ratio() - 1.0)),
+            ]
+        }),
+    )
 }
 
 /// The map of its worst plan, if that plan has one. A planner without a gap has no worst plan: it gets the map of any.

@@ -13,7 +13,7 @@ use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The pool.
 const POOL: &str = "pytorch-caching";
@@ -160,40 +160,27 @@ fn curve(label: &str, number: usize, mut points: Vec<Point>) -> Curve {
 }
 
 fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "pytorch",
         "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: \
          what our pool reserves for the trace alone, starting empty, and the most in use there. Process: the \
          same for the process rebuilt from the trace. In use counts blocks as the pool handed them out.",
-        &[
-            ("workload", "Workload"),
-            ("pytorch_bytes", "PyTorch"),
-            ("window_bytes", "Window"),
-            ("window_difference", "Difference"),
-            ("process_bytes", "Process"),
-            ("process_difference", "Difference, process"),
-            ("pytorch_in_use_bytes", "In use in PyTorch"),
-            ("window_in_use_bytes", "in use, window"),
-            ("process_in_use_bytes", "in use, process"),
-            ("iterations", "Iterations"),
-            ("explanation", "Explanation"),
-        ],
-    );
-    for pair in pairs {
-        let or_missing = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
-        table.push(vec![
-            site.link(pair.window.workload()),
-            Value::Bytes(pair.peak.recorded),
-            Value::Bytes(pair.peak.window),
-            Value::Share(pair.difference()),
-            or_missing(pair.peak.process),
-            Value::or_missing(pair.process_difference().map(Value::Share)),
-            or_missing(pair.in_use),
-            or_missing(pair.window.row().performance.used_peak),
-            or_missing(pair.process_in_use()),
-            Value::count(pair.peak.iterations),
-            Value::text(pair.peak.explanation().name()),
-        ]);
-    }
-    table
+        pairs,
+        columns!(|pair| {
+            let window_in_use = pair.window.row().performance.used_peak;
+            [
+                ("workload", "Workload", site.link(pair.window.workload())),
+                ("pytorch_bytes", "PyTorch", Value::Bytes(pair.peak.recorded)),
+                ("window_bytes", "Window", Value::Bytes(pair.peak.window)),
+                ("window_difference", "Difference", Value::Share(pair.difference())),
+                ("process_bytes", "Process", Value::bytes(pair.peak.process)),
+                ("process_difference", "Difference, process", Value::share(pair.process_difference())),
+                ("pytorch_in_use_bytes", "In use in PyTorch", Value::bytes(pair.in_use)),
+                ("window_in_use_bytes", "in use, window", Value::bytes(window_in_use)),
+                ("process_in_use_bytes", "in use, process", Value::bytes(pair.process_in_use())),
+                ("iterations", "Iterations", Value::count(pair.peak.iterations)),
+                ("explanation", "Explanation", Value::text(pair.peak.explanation().name())),
+            ]
+        }),
+    )
 }

@@ -13,7 +13,7 @@ use crate::format::{count, nanoseconds, real, short_count};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::CallTime;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The pool with a linear scan.
 const SCANNING: &str = "cupy2rc1-pool";
@@ -119,83 +119,58 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
 
 /// The time of whole propagations, divided by their requests.
 fn whole(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "requests",
         "Time of a whole propagation over the number of its requests: a request and its free, with the loop over them and \
          the work on the memory. CPU: time on a core; it decides on the host. Above the loop: the same less the time of \
          the empty loop, which touches no memory, on the same workload in the same run; a value below 0 is noise. Wall: of \
          a whole propagation. Search steps: entries of free lists that were looked at in one propagation.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("work", "Memory is"),
-            ("requests", "Requests"),
-            ("cpu_request_ns", "CPU"),
-            ("above_loop_ns", "above the loop"),
-            ("wall_request_ns", "Wall"),
-            ("search_steps", "Search steps"),
-        ],
-    );
-    for case in site.replays.plain() {
-        let (row, Some(wall)) = (case.row(), case.wall_request_ns()) else { continue };
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().device_in_full()),
-            Value::text(row.work.name()),
-            Value::Count(row.requests),
-            Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
-            Value::or_missing(case.cpu_above_loop_ns(site.replays).map(Value::Nanoseconds)),
-            Value::Nanoseconds(wall),
-            Value::Count(row.performance.search_steps),
-        ]);
-    }
-    table
+        site.replays.plain().filter_map(|case| Some((case, case.row(), case.wall_request_ns()?))),
+        columns!(|(case, row, wall)| [
+            ("workload", "Workload", Value::text(case.workload())),
+            ("contender", "Contender", Value::text(&case.series.label)),
+            ("device", "Device", Value::text(case.place().device_in_full())),
+            ("work", "Memory is", Value::text(row.work.name())),
+            ("requests", "Requests", Value::Count(row.requests)),
+            ("cpu_request_ns", "CPU", Value::nanoseconds(case.cpu_request_ns())),
+            ("above_loop_ns", "above the loop", Value::nanoseconds(case.cpu_above_loop_ns(site.replays))),
+            ("wall_request_ns", "Wall", Value::Nanoseconds(wall)),
+            ("search_steps", "Search steps", Value::Count(row.performance.search_steps)),
+        ]),
+    )
 }
 
 /// The calls that were timed separately.
 fn calls(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    let is_timed = |case: &&Case| {
+        let performance = &case.row().performance;
+        performance.alloc.is_some() || performance.free.is_some()
+    };
+    let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
+        Value::nanoseconds(call.map(|call| real(part(call)) / 1e3))
+    };
+    Table::from_rows(
         "requests-calls",
         "Calls that were timed apart from the work on the memory, in batches: the median, and the value that 99 of 100 \
          batches stay below. Both: the medians of a request and of a free, added. Contenders whose calls are shorter than \
          a tick of the clock are left out.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("work", "Memory is"),
-            ("requests", "Requests"),
-            ("alloc_ns", "Request"),
-            ("alloc_p99_ns", "p99"),
-            ("free_ns", "Free"),
-            ("free_p99_ns", "p99"),
-            ("both_ns", "Both"),
-        ],
-    );
-    for case in site.replays.plain() {
-        let row = case.row();
-        if row.performance.alloc.is_none() && row.performance.free.is_none() {
-            continue;
-        }
-        let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
-            Value::or_missing(call.map(|call| Value::Nanoseconds(real(part(call)) / 1e3)))
-        };
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().device_in_full()),
-            Value::text(row.work.name()),
-            Value::Count(row.requests),
-            part(row.performance.alloc, |call| call.median_ps),
-            part(row.performance.alloc, |call| call.p99_ps),
-            part(row.performance.free, |call| call.median_ps),
-            part(row.performance.free, |call| call.p99_ps),
-            Value::or_missing(case.calls_ns().map(Value::Nanoseconds)),
-        ]);
-    }
-    table
+        site.replays.plain().filter(is_timed),
+        columns!(|case| {
+            let row = case.row();
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().device_in_full())),
+                ("work", "Memory is", Value::text(row.work.name())),
+                ("requests", "Requests", Value::Count(row.requests)),
+                ("alloc_ns", "Request", part(row.performance.alloc, |call| call.median_ps)),
+                ("alloc_p99_ns", "p99", part(row.performance.alloc, |call| call.p99_ps)),
+                ("free_ns", "Free", part(row.performance.free, |call| call.median_ps)),
+                ("free_p99_ns", "p99", part(row.performance.free, |call| call.p99_ps)),
+                ("both_ns", "Both", Value::nanoseconds(case.calls_ns())),
+            ]
+        }),
+    )
 }
 
 /// A workload for which the real pool was measured.
@@ -239,45 +214,32 @@ fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
 }
 
 fn bins(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "bins",
         "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: those that our pool \
          looks at in a steady propagation; the real pool looks at the same. For a request: rounded to whole bins. Real \
          pool and plan's table: CuPy's own code and a look-up of planned addresses, measured on a CPU in Python and Cython, \
          not in this report. Ours: the same policy in Rust on simulated memory, by the scan and by the index that CuPy \
          has since version 4.",
-        &[
-            ("workload", "Workload"),
-            ("requests", "Requests"),
-            ("bins", "Bins"),
-            ("bins_per_request", "for a request"),
-            ("real_pool_ns", "Real pool"),
-            ("real_bin_ns", "for a bin"),
-            ("real_plan_ns", "Plan's table"),
-            ("ours_ns", "Ours, scan"),
-            ("ours_bin_ns", "for a bin"),
-            ("ours_indexed_ns", "Ours, index"),
-            ("device", "Ours on"),
-        ],
-    );
-    for scan in scans(site) {
-        let for_bin = |time: f64| Value::Nanoseconds(time / real(scan.bins.max(1)));
-        let time = |time: Option<f64>| Value::or_missing(time.map(Value::Nanoseconds));
-        table.push(vec![
-            Value::text(scan.workload),
-            Value::Count(scan.requests),
-            Value::Count(scan.bins),
-            Value::Count(scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1)),
-            Value::Nanoseconds(real(scan.real_ns)),
-            for_bin(real(scan.real_ns)),
-            time(scan.plan_ns.map(real)),
-            time(scan.ours_ns),
-            Value::or_missing(scan.ours_ns.map(for_bin)),
-            time(scan.indexed_ns),
-            Value::text(scan.place.device_in_full()),
-        ]);
-    }
-    table
+        scans(site),
+        columns!(|scan| {
+            let for_bin = |time: f64| time / real(scan.bins.max(1));
+            let for_request = scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1);
+            [
+                ("workload", "Workload", Value::text(scan.workload)),
+                ("requests", "Requests", Value::Count(scan.requests)),
+                ("bins", "Bins", Value::Count(scan.bins)),
+                ("bins_per_request", "for a request", Value::Count(for_request)),
+                ("real_pool_ns", "Real pool", Value::Nanoseconds(real(scan.real_ns))),
+                ("real_bin_ns", "for a bin", Value::Nanoseconds(for_bin(real(scan.real_ns)))),
+                ("real_plan_ns", "Plan's table", Value::nanoseconds(scan.plan_ns.map(real))),
+                ("ours_ns", "Ours, scan", Value::nanoseconds(scan.ours_ns)),
+                ("ours_bin_ns", "for a bin", Value::nanoseconds(scan.ours_ns.map(for_bin))),
+                ("ours_indexed_ns", "Ours, index", Value::nanoseconds(scan.indexed_ns)),
+                ("device", "Ours on", Value::text(scan.place.device_in_full())),
+            ]
+        }),
+    )
 }
 
 /// The paper's speed-up, and the time of the pool itself.

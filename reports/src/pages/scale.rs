@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_results::scale::{Curve, ScalePoint};
 use planlab_results::statistics::{PowerFit, median};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use crate::data::compare;
 use crate::data::model::Model;
@@ -164,7 +164,7 @@ fn timing(point: &ScalePoint) -> Option<time::Timing> {
 }
 
 fn fits(curves: &[Curve]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "scale-fits",
         "Exponents: the slope of the least-squares line through the logarithms of size and figure, with its 95 % \
          interval; from three points or fewer the interval is noise. Time: over all sizes with an answer from runs that no \
@@ -172,76 +172,59 @@ fn fits(curves: &[Curve]) -> Table {
          on the family's smallest size (about the program's own, which does not grow), over sizes of 10 000 buffers and \
          more. Sizes without an answer, and sizes that the limit cut, are no points of the time: the exponent of a planner \
          that ran out of time covers the smaller sizes alone.",
-        &[
-            ("family", "Family"),
-            ("planner", "Planner"),
-            ("time_exponent", "Time grows as n^"),
-            ("time_from", "from"),
-            ("time_to", "to"),
-            ("time_points", "Points"),
-            ("without_answer", "Without answer"),
-            ("cut", "Cut"),
-            ("memory_exponent", "Memory grows as n^"),
-            ("memory_from", "from"),
-            ("memory_to", "to"),
-            ("memory_points", "Points"),
-        ],
-    );
-    for curve in curves {
-        let without = curve.points.iter().filter(|point| !point.status.is_answer()).count();
-        let cut = curve.points.iter().filter(|point| point.is_cut && point.status.is_answer()).count();
-        let mut row = vec![Value::text(&curve.family), Value::text(&curve.label)];
-        row.extend(fit(curve.time.as_ref()));
-        row.extend([without, cut].map(Value::count));
-        row.extend(fit(curve.memory.as_ref()));
-        table.push(row);
-    }
-    table
+        curves,
+        columns!(|curve| {
+            let without = curve.points.iter().filter(|point| !point.status.is_answer()).count();
+            let cut = curve.points.iter().filter(|point| point.is_cut && point.status.is_answer()).count();
+            let [time, time_from, time_to, time_points] = fit(curve.time.as_ref());
+            let [memory, memory_from, memory_to, memory_points] = fit(curve.memory.as_ref());
+            [
+                ("family", "Family", Value::text(&curve.family)),
+                ("planner", "Planner", Value::text(&curve.label)),
+                ("time_exponent", "Time grows as n^", time),
+                ("time_from", "from", time_from),
+                ("time_to", "to", time_to),
+                ("time_points", "Points", time_points),
+                ("without_answer", "Without answer", Value::count(without)),
+                ("cut", "Cut", Value::count(cut)),
+                ("memory_exponent", "Memory grows as n^", memory),
+                ("memory_from", "from", memory_from),
+                ("memory_to", "to", memory_to),
+                ("memory_points", "Points", memory_points),
+            ]
+        }),
+    )
 }
 
 fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
     let interval = fit.and_then(|fit| fit.exponent_interval);
-    let number = |value: Option<f64>| Value::or_missing(value.map(Value::Number));
     [
-        number(fit.map(|fit| fit.exponent)),
-        number(interval.map(|interval| interval.low)),
-        number(interval.map(|interval| interval.high)),
+        Value::number(fit.map(|fit| fit.exponent)),
+        Value::number(interval.map(|interval| interval.low)),
+        Value::number(interval.map(|interval| interval.high)),
         Value::or_missing(fit.map(|fit| Value::count(fit.points))),
     ]
 }
 
 fn points(curves: &[Curve]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "scale",
         "Every planner on every size. A cell without an answer has its status, a time-out its limit; a run that its time \
          limit cut says so. Seeds of the run are pooled: the median of all their samples, the most memory, the median of \
          their heights; if one has no answer, there is neither time nor height.",
-        &[
-            ("family", "Family"),
-            ("planner", "Planner"),
-            ("buffers", "Buffers"),
-            ("workload", "Workload"),
-            ("status", "Status"),
-            ("seeds", "Seeds"),
-            ("time_ns", "Time"),
-            ("peak_rss_bytes", "Memory"),
-            ("height_over_load", "Height / load"),
-        ],
-    );
-    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
-        table.push(vec![
-            Value::text(&curve.family),
-            Value::text(&curve.label),
-            Value::Count(point.buffers),
-            Value::text(&point.workload),
-            Value::text(ended(point)),
-            Value::count(point.seeds),
-            Value::or_missing(point.time_ns.map(Value::Nanoseconds)),
-            Value::or_missing(point.peak_rss_bytes.map(Value::Bytes)),
-            Value::or_missing(point.height_over_load.map(Value::Number)),
-        ]);
-    }
-    table
+        curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))),
+        columns!(|(curve, point)| [
+            ("family", "Family", Value::text(&curve.family)),
+            ("planner", "Planner", Value::text(&curve.label)),
+            ("buffers", "Buffers", Value::Count(point.buffers)),
+            ("workload", "Workload", Value::text(&point.workload)),
+            ("status", "Status", Value::text(ended(point))),
+            ("seeds", "Seeds", Value::count(point.seeds)),
+            ("time_ns", "Time", Value::nanoseconds(point.time_ns)),
+            ("peak_rss_bytes", "Memory", Value::bytes(point.peak_rss_bytes)),
+            ("height_over_load", "Height / load", Value::number(point.height_over_load)),
+        ]),
+    )
 }
 
 fn ended(point: &ScalePoint) -> String {

@@ -1,14 +1,14 @@
 //! The page on threads: latency of a request over the number of threads and over size, with the time that threads wait
 //! for locks.
 
-use crate::data::replays::{Case, Place, Replays};
+use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::Work;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The page; `None` if nothing ran in several threads.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
@@ -117,47 +117,35 @@ fn latency(curves: &[Curve]) -> Axis {
 }
 
 fn table(site: &Site<'_>, cases: &[&Case]) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "threads",
         "Latency: CPU time of a request and its free in one thread; above the loop: less the time of the empty \
          loop in the same run with as many threads. p99 of requests: of calls that were timed separately. \
          Propagation: until the last thread finished it. CPU: of one thread for its propagation. Lock wait: time \
          that a thread waited for locks for one request, if the contender reports it. Requested and reserved: \
          all threads together.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("work", "Memory is"),
-            ("threads", "Threads"),
-            ("latency_ns", "Latency"),
-            ("above_loop_ns", "above the loop"),
-            ("alloc_p99_ns", "p99 of requests"),
-            ("time_ns", "Propagation"),
-            ("cpu_ns", "CPU"),
-            ("lock_wait_ns", "Lock wait"),
-            ("requested_bytes", "Requested at once"),
-            ("reserved_bytes", "Reserved"),
-        ],
-    );
-    for case in cases {
-        let row = case.row();
-        let time = |time: Option<f64>| Value::or_missing(time.map(Value::Nanoseconds));
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().device_in_full()),
-            Value::text(if row.work == Work::None { "not touched" } else { row.work.name() }),
-            Value::Count(u64::from(row.threads)),
-            time(case.cpu_request_ns()),
-            time(case.cpu_above_loop_ns(site.replays)),
-            time(row.performance.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
-            time(case.propagation_ns().map(|time| time.median)),
-            time(case.cpu_ns().map(|time| time.median)),
-            time(case.lock_wait_ns()),
-            Value::Bytes(row.requested_peak * u64::from(row.threads)),
-            Value::Bytes(row.performance.reserved_peak),
-        ]);
-    }
-    table
+        cases,
+        columns!(|case| {
+            let row = case.row();
+            let middle = |time: Option<Measured>| Value::nanoseconds(time.map(|time| time.median));
+            let work = if row.work == Work::None { "not touched" } else { row.work.name() };
+            let p99 = row.performance.alloc.map(|alloc| real(alloc.p99_ps) / 1e3);
+            let threads = u64::from(row.threads);
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().device_in_full())),
+                ("work", "Memory is", Value::text(work)),
+                ("threads", "Threads", Value::Count(threads)),
+                ("latency_ns", "Latency", Value::nanoseconds(case.cpu_request_ns())),
+                ("above_loop_ns", "above the loop", Value::nanoseconds(case.cpu_above_loop_ns(site.replays))),
+                ("alloc_p99_ns", "p99 of requests", Value::nanoseconds(p99)),
+                ("time_ns", "Propagation", middle(case.propagation_ns())),
+                ("cpu_ns", "CPU", middle(case.cpu_ns())),
+                ("lock_wait_ns", "Lock wait", Value::nanoseconds(case.lock_wait_ns())),
+                ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak * threads)),
+                ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
+            ]
+        }),
+    )
 }

@@ -13,7 +13,7 @@ use crate::figures::coord::Axis;
 use crate::format::nanoseconds;
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 /// The page; `None` without times.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
@@ -138,52 +138,33 @@ fn shown(time: &Measured) -> String {
 }
 
 fn table(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    let middle = |time: Option<Measured>| Value::nanoseconds(time.map(|time| time.median));
+    Table::from_rows(
         "times",
         "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval: over \
          processes if there are three, otherwise over samples, and none from fewer than 20 samples. The first \
          propagation from an empty pool does not count, so workloads that were played once, such as whole \
          processes, have no time. Enqueued: the host's time until all work was enqueued on the device; busy: \
          from the start to the end of the device's work.",
-        &[
-            ("workload", "Workload"),
-            ("contender", "Contender"),
-            ("device", "Device"),
-            ("work", "Memory is"),
-            ("processes", "Processes"),
-            ("samples", "Samples"),
-            ("warm_up", "Warm-up"),
-            ("time_ns", "Time"),
-            ("time_low_ns", "from"),
-            ("time_high_ns", "to"),
-            ("enqueue_ns", "Enqueued"),
-            ("device_ns", "Device busy"),
-            ("cpu_ns", "CPU"),
-        ],
-    );
-    for case in site.replays.plain() {
-        let Some(time) = case.propagation_ns() else { continue };
-        let middle =
-            |time: Option<Measured>| Value::or_missing(time.map(|time| Value::Nanoseconds(time.median)));
-        let end = |end: fn(Interval) -> f64| {
-            Value::or_missing(time.interval.map(|interval| Value::Nanoseconds(end(interval))))
-        };
-        let row = case.row();
-        table.push(vec![
-            Value::text(case.workload()),
-            Value::text(&case.series.label),
-            Value::text(case.place().device_in_full()),
-            Value::text(row.work.name()),
-            Value::count(case.rows().len()),
-            Value::count(case.samples()),
-            Value::Count(u64::from(row.performance.warm_up)),
-            Value::Nanoseconds(time.median),
-            end(|interval| interval.low),
-            end(|interval| interval.high),
-            middle(case.enqueue_ns()),
-            middle(case.device_ns()),
-            middle(case.cpu_ns()),
-        ]);
-    }
-    table
+        site.replays.plain().filter_map(|case| Some((case, case.propagation_ns()?))),
+        columns!(|(case, time)| {
+            let row = case.row();
+            let end = |end: fn(Interval) -> f64| Value::nanoseconds(time.interval.map(end));
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().device_in_full())),
+                ("work", "Memory is", Value::text(row.work.name())),
+                ("processes", "Processes", Value::count(case.rows().len())),
+                ("samples", "Samples", Value::count(case.samples())),
+                ("warm_up", "Warm-up", Value::Count(u64::from(row.performance.warm_up))),
+                ("time_ns", "Time", Value::Nanoseconds(time.median)),
+                ("time_low_ns", "from", end(|interval| interval.low)),
+                ("time_high_ns", "to", end(|interval| interval.high)),
+                ("enqueue_ns", "Enqueued", middle(case.enqueue_ns())),
+                ("device_ns", "Device busy", middle(case.device_ns())),
+                ("cpu_ns", "CPU", middle(case.cpu_ns())),
+            ]
+        }),
+    )
 }

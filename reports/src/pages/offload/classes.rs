@@ -1,6 +1,6 @@
 //! The classes of feature maps: kept, swapped, recomputed.
 
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use super::{gb_or_missing, subject_of, time};
 use crate::data::schedules::{Case, Run, Schedules};
@@ -30,32 +30,21 @@ fn figure(case: &Case) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-fn table(schedules: &Schedules) -> Table {
-    let mut table = super::table(
+fn table<'s>(schedules: &'s Schedules) -> Table {
+    let classes = |(case, run): (&'s Case, &'s Run)| Some((subject_of(case, run), (run, run.classes()?)));
+    super::table(
         "offload-classes",
         "Feature maps by what becomes of them, the bytes that are copied to the host, and the time of what is computed again.",
-        &[
-            ("batch", "Batch"),
-            ("scheduler", "Scheduler"),
-            ("maps", "Maps"),
-            ("kept", "Kept"),
-            ("swapped", "Swapped"),
-            ("recomputed", "Recomputed"),
-            ("copied_out_gb", "Copied out, GB"),
-            ("recompute_ns", "Recomputing"),
-        ],
-    );
-    for (case, run) in schedules.runs() {
-        let Some(counts) = run.classes() else { continue };
-        let mut values = subject_of(case, run);
-        values.extend([
-            Value::Count(run.row.batch),
-            Value::text(run.series.label.as_str()),
-            Value::Count(run.row.maps),
-        ]);
-        values.extend(counts.map(Value::Count));
-        values.extend([gb_or_missing(run.row.copied_out), time(run.row.recompute_ns)]);
-        table.push(values);
-    }
-    table
+        schedules.runs().filter_map(classes),
+        columns!(|(run, [kept, swapped, recomputed])| [
+            ("batch", "Batch", Value::Count(run.row.batch)),
+            ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
+            ("maps", "Maps", Value::Count(run.row.maps)),
+            ("kept", "Kept", Value::Count(kept)),
+            ("swapped", "Swapped", Value::Count(swapped)),
+            ("recomputed", "Recomputed", Value::Count(recomputed)),
+            ("copied_out_gb", "Copied out, GB", gb_or_missing(run.row.copied_out)),
+            ("recompute_ns", "Recomputing", time(run.row.recompute_ns)),
+        ]),
+    )
 }

@@ -1,7 +1,7 @@
 //! Failures: crashes, false results, time-outs, exhausted memory, and rows that contradict each other.
 
 use planlab_results::audit::Finding;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use crate::data::tables::{exit, last_line};
 use crate::site::Site;
@@ -34,34 +34,21 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
 }
 
 fn table(site: &Site<'_>) -> Table {
-    let mut table = Table::named(
+    Table::from_rows(
         "offload-failures",
         "Rows without a valid answer: a crash, a kill, a time-out, exhausted memory of the process, or a schedule that the \
          validator refused. That a net does not fit is no failure.",
-        &[
-            ("workload", "Workload"),
-            ("machine", "Machine"),
-            ("copies_gb", "GB/s"),
-            ("capacity_gb", "Of GB"),
-            ("scheduler", "Scheduler"),
-            ("status", "Status"),
-            ("reason", "Reason"),
-            ("exit", "Exit"),
-            ("stderr", "Last line of stderr"),
-        ],
-    );
-    for row in &site.schedules.failures {
-        table.push(vec![
-            Value::text(row.workload.as_str()),
-            Value::text(row.machine.as_str()),
-            super::copies((row.copy_out, row.copy_in)),
-            super::gb(row.capacity),
-            Value::text(row.scheduler.as_str()),
-            Value::text(row.status.name()),
-            Value::text(row.reason.as_str()),
-            Value::text(exit(row.signal, row.exit_code)),
-            Value::text(last_line(&row.stderr_tail)),
-        ]);
-    }
-    table
+        &site.schedules.failures,
+        columns!(|row| [
+            ("workload", "Workload", Value::text(row.workload.as_str())),
+            ("machine", "Machine", Value::text(row.machine.as_str())),
+            ("copies_gb", "GB/s", super::copies((row.copy_out, row.copy_in))),
+            ("capacity_gb", "Of GB", super::gb(row.capacity)),
+            ("scheduler", "Scheduler", Value::text(row.scheduler.as_str())),
+            ("status", "Status", Value::text(row.status.name())),
+            ("reason", "Reason", Value::text(row.reason.as_str())),
+            ("exit", "Exit", Value::text(exit(row.signal, row.exit_code))),
+            ("stderr", "Last line of stderr", Value::text(last_line(&row.stderr_tail))),
+        ]),
+    )
 }

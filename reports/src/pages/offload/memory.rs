@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
-use super::{gb, gb_or_missing, of_all, share, subject_of};
+use super::{gb_or_missing, of_all, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::{percent, real};
 use crate::site::page::{Piece, Text};
@@ -87,40 +87,31 @@ pub(super) fn findings(schedules: &Schedules) -> Vec<Piece> {
 }
 
 fn by_scheduler(all: &[Placed<'_>]) -> Table {
-    let mut table = Table::named(
-        "offload-fits",
-        "Schedules by scheduler, over all nets, machines and batches: how many fit by the bytes in use, with the offsets of \
-         an online best fit, and with the best offsets found; and by how much the worst exceeds its capacity.",
-        &[
-            ("scheduler", "Scheduler"),
-            ("schedules", "Schedules"),
-            ("fit_by_bytes", "Fit by bytes"),
-            ("fit_by_best_fit", "with online best fit"),
-            ("fit_by_best_offsets", "with the best offsets"),
-            ("most_over_by_best_fit", "Worst, online best fit"),
-            ("most_over_by_best_offsets", "Worst, best offsets"),
-        ],
-    );
     let mut groups: BTreeMap<usize, Vec<&Placed<'_>>> = BTreeMap::new();
     for placed in all {
         groups.entry(placed.run.series.number).or_default().push(placed);
     }
-    for group in groups.values() {
-        let fitting = |of: fn(&Placed<'_>) -> bool| Value::count(group.iter().filter(|p| of(p)).count());
-        let worst = |of: fn(&Placed<'_>) -> Option<f64>| {
-            share(group.iter().filter_map(|placed| of(placed)).max_by(f64::total_cmp))
-        };
-        table.push(vec![
-            Value::text(group[0].run.series.label.as_str()),
-            Value::count(group.len()),
-            fitting(|placed| placed.fits_in_bytes()),
-            fitting(|placed| placed.online.is_none()),
-            fitting(|placed| placed.best.is_none()),
-            worst(|placed| placed.online),
-            worst(|placed| placed.best),
-        ]);
-    }
-    table
+    Table::from_rows(
+        "offload-fits",
+        "Schedules by scheduler, over all nets, machines and batches: how many fit by the bytes in use, with the offsets of \
+         an online best fit, and with the best offsets found; and by how much the worst exceeds its capacity.",
+        groups.values(),
+        columns!(|group| {
+            let fitting = |of: fn(&Placed<'_>) -> bool| Value::count(group.iter().filter(|p| of(p)).count());
+            let worst = |of: fn(&Placed<'_>) -> Option<f64>| {
+                Value::share(group.iter().filter_map(|placed| of(placed)).max_by(f64::total_cmp))
+            };
+            [
+                ("scheduler", "Scheduler", Value::text(group[0].run.series.label.as_str())),
+                ("schedules", "Schedules", Value::count(group.len())),
+                ("fit_by_bytes", "Fit by bytes", fitting(|placed| placed.fits_in_bytes())),
+                ("fit_by_best_fit", "with online best fit", fitting(|placed| placed.online.is_none())),
+                ("fit_by_best_offsets", "with the best offsets", fitting(|placed| placed.best.is_none())),
+                ("most_over_by_best_fit", "Worst, online best fit", worst(|placed| placed.online)),
+                ("most_over_by_best_offsets", "Worst, best offsets", worst(|placed| placed.best)),
+            ]
+        }),
+    )
 }
 
 /// All schedules with the memory that their offsets need; those that do not fit come first.
@@ -147,38 +138,25 @@ pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
 }
 
 fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p Placed<'s>>) -> Table {
-    let mut table = super::table(
+    super::table(
         name,
         caption,
-        &[
-            ("batch", "Batch"),
-            ("scheduler", "Scheduler"),
-            ("live_peak_gb", "In use, GB"),
-            ("best_fit_gb", "Best fit, GB"),
-            ("height_gb", "Best, GB"),
-            ("bound_gb", "Bound, GB"),
-            ("evidence", "Evidence"),
-            ("over", "Over"),
-            ("verdict", "Fits"),
-        ],
-    );
-    for placed in all {
-        let row = &placed.run.row;
-        let mut values = subject_of(placed.case, placed.run);
-        values.extend([
-            Value::Count(row.batch),
-            Value::text(placed.run.series.label.as_str()),
-            gb_or_missing(row.live_peak),
-            gb_or_missing(row.best_fit_height),
-            gb_or_missing(row.height),
-            Value::or_missing(row.height_bound.map(gb)),
-            Value::text(row.height_evidence.name()),
-            share(placed.best),
-            Value::text(verdict(placed)),
-        ]);
-        table.push(values);
-    }
-    table
+        all.map(|placed| (subject_of(placed.case, placed.run), placed)),
+        columns!(|placed| {
+            let row = &placed.run.row;
+            [
+                ("batch", "Batch", Value::Count(row.batch)),
+                ("scheduler", "Scheduler", Value::text(placed.run.series.label.as_str())),
+                ("live_peak_gb", "In use, GB", gb_or_missing(row.live_peak)),
+                ("best_fit_gb", "Best fit, GB", gb_or_missing(row.best_fit_height)),
+                ("height_gb", "Best, GB", gb_or_missing(row.height)),
+                ("bound_gb", "Bound, GB", gb_or_missing(row.height_bound)),
+                ("evidence", "Evidence", Value::text(row.height_evidence.name())),
+                ("over", "Over", Value::share(placed.best)),
+                ("verdict", "Fits", Value::text(verdict(placed))),
+            ]
+        }),
+    )
 }
 
 fn verdict(placed: &Placed<'_>) -> &'static str {

@@ -187,8 +187,16 @@ const SUBJECT: [(&str, &str); 8] = [
 /// Columns that are empty in most stores.
 const RARE: [&str; 5] = ["sequence", "workspace", "input", "variant", "limits"];
 
-fn table(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
-    Table::named(name, caption, &[&SUBJECT, columns].concat())
+/// A table whose rows begin with the identity of what they are about.
+fn table<R>(
+    name: &str,
+    caption: &str,
+    rows: impl IntoIterator<Item = (Vec<Value>, R)>,
+    (columns, mut values): (&[(&str, &str)], impl FnMut(R) -> Vec<Value>),
+) -> Table {
+    let mut table = Table::named(name, caption, &[&SUBJECT, columns].concat());
+    rows.into_iter().for_each(|(subject, row)| table.push([subject, values(row)].concat()));
+    table
 }
 
 /// The identity of a run, as values of the columns.
@@ -247,12 +255,13 @@ fn gb_or_missing(bytes: Option<u64>) -> Value {
     Value::or_missing(bytes.map(gb))
 }
 
-fn share(part: Option<f64>) -> Value {
-    Value::or_missing(part.map(Value::Share))
+/// Whether the best offsets of a run fit.
+fn fits(run: &Run) -> Value {
+    Value::or_missing(run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" })))
 }
 
 fn time(nanoseconds: Option<u64>) -> Value {
-    Value::or_missing(nanoseconds.map(|ns| Value::Nanoseconds(real(ns))))
+    Value::nanoseconds(nanoseconds.map(real))
 }
 
 /// The median and the maximum.

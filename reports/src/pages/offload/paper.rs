@@ -1,6 +1,6 @@
 //! Compares the published figures of the `PoocH` paper with ours.
 
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
 use super::{range, rate, subject, subject_of};
 use crate::data::published::{Claim, Measure, published};
@@ -28,36 +28,32 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
 }
 
 fn counts(schedules: &Schedules) -> Table {
-    let mut table = super::table(
-        "offload-table-3",
-        "Table 3 of the paper: feature maps that are kept, swapped and recomputed, and ours. Difference: ours less published.",
-        &[
-            ("id", "Id"),
-            ("batch", "Batch"),
-            ("method", "Method"),
-            ("published", "Published"),
-            ("scheduler", "Scheduler"),
-            ("ours", "Ours"),
-            ("difference", "Difference"),
-        ],
-    );
+    let mut rows = Vec::new();
     for case in &schedules.cases {
         for line in published().counts(case) {
             let runs = line.schedulers.iter().filter_map(|scheduler| case.run(scheduler, line.batch));
-            for run in runs {
-                let mut values = subject_of(case, run);
-                values.push(Value::text(line.id.as_str()));
-                values.extend([Value::Count(line.batch), Value::text(line.method.as_str())]);
-                values.extend([Value::text(slashed(line.counts)), Value::text(run.series.label.as_str())]);
-                values.extend(match run.classes() {
-                    Some(ours) => [Value::text(slashed(ours)), Value::text(difference(ours, line.counts))],
-                    None => [Value::text(run.end()), Value::Missing],
-                });
-                table.push(values);
-            }
+            rows.extend(runs.map(|run| (subject_of(case, run), (line, run))));
         }
     }
-    table
+    super::table(
+        "offload-table-3",
+        "Table 3 of the paper: feature maps that are kept, swapped and recomputed, and ours. Difference: ours less published.",
+        rows,
+        columns!(|(line, run)| {
+            let classes = run.classes();
+            let ours = classes.map_or_else(|| run.end().to_owned(), slashed);
+            let differs = classes.map(|ours| Value::text(difference(ours, line.counts)));
+            [
+                ("id", "Id", Value::text(line.id.as_str())),
+                ("batch", "Batch", Value::Count(line.batch)),
+                ("method", "Method", Value::text(line.method.as_str())),
+                ("published", "Published", Value::text(slashed(line.counts))),
+                ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
+                ("ours", "Ours", Value::text(ours)),
+                ("difference", "Difference", Value::or_missing(differs)),
+            ]
+        }),
+    )
 }
 
 fn slashed(counts: [u64; 3]) -> String {
@@ -74,44 +70,36 @@ fn difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
 }
 
 fn claims(schedules: &Schedules) -> Table {
-    let mut table = super::table(
-        "offload-claims",
-        "What the text prints of figures 15 to 22, and the same of our schedules, from the least to the greatest over the \
-         sizes named. Lies: ours within, below or above what rounds to the published range.",
-        &[
-            ("id", "Id"),
-            ("figure", "Figure"),
-            ("claim", "Claim"),
-            ("published", "Published"),
-            ("scheduler", "Scheduler"),
-            ("batches", "Batches"),
-            ("ours", "Ours"),
-            ("lies", "Lies"),
-        ],
-    );
+    let mut rows = Vec::new();
     for case in &schedules.cases {
         for claim in published().claims(case) {
             for scheduler in &claim.schedulers {
-                let runs = claim.runs(case, scheduler);
-                let Some((runs, ours, lies)) = ours(claim, case, &runs) else { continue };
+                let Some((runs, ours, lies)) = ours(claim, case, &claim.runs(case, scheduler)) else {
+                    continue;
+                };
                 let batches = range(runs.iter().map(|run| run.row.batch)).unwrap_or_default();
                 let inputs = range(runs.iter().filter_map(|run| run.input()));
-                let mut values = subject(case, Value::or_missing(inputs.map(Value::Text)));
-                values.extend([
-                    Value::text(claim.id.as_str()),
-                    Value::Count(u64::from(claim.figure)),
-                    Value::text(claim.claim.as_str()),
-                    Value::text(claim.published.as_str()),
-                    Value::text(scheduler.as_str()),
-                    Value::text(batches),
-                    Value::text(ours),
-                    Value::text(lies),
-                ]);
-                table.push(values);
+                let subject = subject(case, Value::or_missing(inputs.map(Value::Text)));
+                rows.push((subject, (claim, scheduler, batches, ours, lies)));
             }
         }
     }
-    table
+    super::table(
+        "offload-claims",
+        "What the text prints of figures 15 to 22, and the same of our schedules, from the least to the greatest over the \
+         sizes named. Lies: ours within, below or above what rounds to the published range.",
+        rows,
+        columns!(|(claim, scheduler, batches, ours, lies)| [
+            ("id", "Id", Value::text(claim.id.as_str())),
+            ("figure", "Figure", Value::Count(u64::from(claim.figure))),
+            ("claim", "Claim", Value::text(claim.claim.as_str())),
+            ("published", "Published", Value::text(claim.published.as_str())),
+            ("scheduler", "Scheduler", Value::text(scheduler.as_str())),
+            ("batches", "Batches", Value::text(batches)),
+            ("ours", "Ours", Value::text(ours)),
+            ("lies", "Lies", Value::text(lies)),
+        ]),
+    )
 }
 
 /// The runs behind our figure, the figure, and where it lies; `None` if there is no such run.

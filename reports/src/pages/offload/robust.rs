@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use planlab_results::schedule::{Disturbance, ScheduleRow};
-use planlab_results::table::{Column, Table, Value};
+use planlab_results::table::{Column, Table, Value, columns};
 
-use super::{share, subject_of};
+use super::subject_of;
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::coord::Axis;
 use crate::figures::reference::{self, Curve, Point, Reference};
@@ -78,12 +78,23 @@ fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
 fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool)) -> Table {
     let all = || schedules.runs().flat_map(|(_, run)| &run.row.disturbed);
     let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();
+    let is_disturbed = |run: &Run| run.iteration().is_some() && !run.row.disturbed.is_empty();
+    let shown: Vec<(&Case, &Run)> =
+        schedules.runs().filter(|(case, run)| is_shown(case, run) && is_disturbed(run)).collect();
     let mut table = super::table(
         name,
         "Slowdown against the planned time if times are off by up to the given percentage: the median and the \
          worst of the draws, \
          and (alone) the median of compute alone.",
-        &[("batch", "Batch"), ("scheduler", "Scheduler"), ("draws", "Draws")],
+        shown.iter().map(|&(case, run)| (subject_of(case, run), run)),
+        columns!(|run| {
+            let draws = run.row.disturbed.iter().map(|of| of.draws).max();
+            [
+                ("batch", "Batch", Value::Count(run.row.batch)),
+                ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
+                ("draws", "Draws", Value::or_missing(draws.map(Value::Count))),
+            ]
+        }),
     );
     for level in &levels {
         for (key, title) in [
@@ -93,28 +104,15 @@ fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool
         ] {
             table.columns.push(Column { key: format!("{key}_at_{level}"), title });
         }
-    }
-    for (case, run) in schedules.runs().filter(|(case, run)| is_shown(case, run)) {
-        if run.iteration().is_none() || run.row.disturbed.is_empty() {
-            continue;
-        }
-        let mut values = subject_of(case, run);
-        let draws = run.row.disturbed.iter().map(|of| of.draws).max();
-        values.extend([
-            Value::Count(run.row.batch),
-            Value::text(run.series.label.as_str()),
-            Value::or_missing(draws.map(Value::Count)),
-        ]);
-        for level in &levels {
+        for (row, (_, run)) in table.rows.iter_mut().zip(&shown) {
             let of = run.row.disturbed.iter().find(|of| of.percent == *level);
             let slower = of.and_then(|of| slowdown(run, of));
-            values.extend([
-                share(slower.map(|(median, _)| median)),
-                share(slower.map(|(_, worst)| worst)),
-                share(of.and_then(|of| compute_alone(&run.row, of))),
+            row.extend([
+                Value::share(slower.map(|(median, _)| median)),
+                Value::share(slower.map(|(_, worst)| worst)),
+                Value::share(of.and_then(|of| compute_alone(&run.row, of))),
             ]);
         }
-        table.push(values);
     }
     table
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use planlab_results::schedule::ScheduleRow;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
-use super::{range, rate, share, subject_of, time};
+use super::{fits, range, rate, subject_of, time};
 use crate::data::asked::{Sweep, width};
 use crate::data::published::published;
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
@@ -116,42 +116,27 @@ fn tip(case: &Case, run: &Run) -> String {
 }
 
 fn table(schedules: &Schedules) -> Table {
-    let mut table = super::table(
+    let all: BTreeSet<String> = schedules.runs().map(|(_, run)| limits(&run.row)).collect();
+    let limits = |row| if all.len() > 1 { Value::text(limits(row)) } else { Value::Missing };
+    super::table(
         "offload-speed",
         "Every scheduler at every size. At most: if all of it fitted and nothing waited; lost: how much slower \
          the schedule is. Fits: whether the best offsets do. Without a schedule, the reason.",
-        &[
-            ("batch", "Batch"),
-            ("scheduler", "Scheduler"),
-            ("status", "Status"),
-            ("images_per_second", "Images/s"),
-            ("at_most", "At most"),
-            ("lost", "Lost"),
-            ("iteration_ns", "Iteration"),
-            ("fits", "Fits"),
-            ("limits", "Limits"),
-            ("reason", "Reason"),
-        ],
-    );
-    let all: BTreeSet<String> = schedules.runs().map(|(_, run)| limits(&run.row)).collect();
-    let limits = |row| if all.len() > 1 { Value::text(limits(row)) } else { Value::Missing };
-    for (case, run) in schedules.runs() {
-        let row = &run.row;
-        let fits = run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" }));
-        let mut values = subject_of(case, run);
-        values.extend([
-            Value::Count(row.batch),
-            Value::text(run.series.label.as_str()),
-            Value::text(row.status.name()),
-            Value::or_missing(run.speed().map(Value::Number)),
-            Value::Number(row.images_per_second_at_most()),
-            share(run.loss()),
-            time(run.iteration()),
-            Value::or_missing(fits),
-            limits(row),
-            Value::text(row.reason.as_str()),
-        ]);
-        table.push(values);
-    }
-    table
+        schedules.runs().map(|(case, run)| (subject_of(case, run), run)),
+        columns!(|run| {
+            let row = &run.row;
+            [
+                ("batch", "Batch", Value::Count(row.batch)),
+                ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
+                ("status", "Status", Value::text(row.status.name())),
+                ("images_per_second", "Images/s", Value::number(run.speed())),
+                ("at_most", "At most", Value::Number(row.images_per_second_at_most())),
+                ("lost", "Lost", Value::share(run.loss())),
+                ("iteration_ns", "Iteration", time(run.iteration())),
+                ("fits", "Fits", fits(run)),
+                ("limits", "Limits", limits(row)),
+                ("reason", "Reason", Value::text(row.reason.as_str())),
+            ]
+        }),
+    )
 }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{Table, Value, columns};
 
-use super::subject_of;
+use super::{fits, subject_of};
 use crate::data::published::published;
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::bars::{Bars, Part, Slot, height_beside};
@@ -118,24 +118,18 @@ fn note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
     Some(Piece::note(format!("{place}: beside it stands, in the paper of PoocH, figure {number} ({shows}).")))
 }
 
-fn table(all: &[Compared<'_>]) -> Table {
-    let mut table = super::table(
+fn table<'c>(all: &'c [Compared<'_>]) -> Table {
+    let steps =
+        |of: &'c Compared<'_>| of.steps.iter().map(|(run, gain)| (subject_of(of.case, run), (run, *gain)));
+    super::table(
         "offload-steps",
         "How many times as fast as swap-all/unscheduled each step is, at the size of the figures.",
-        &[("batch", "Batch"), ("scheduler", "Scheduler"), ("times", "Times the speed"), ("fits", "Fits")],
-    );
-    for of in all {
-        for (run, gain) in &of.steps {
-            let mut values = subject_of(of.case, run);
-            let fits = run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" }));
-            values.extend([
-                Value::Count(run.row.batch),
-                Value::text(run.series.label.as_str()),
-                Value::Number(*gain),
-                Value::or_missing(fits),
-            ]);
-            table.push(values);
-        }
-    }
-    table
+        all.iter().flat_map(steps),
+        columns!(|(run, gain)| [
+            ("batch", "Batch", Value::Count(run.row.batch)),
+            ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
+            ("times", "Times the speed", Value::Number(gain)),
+            ("fits", "Fits", fits(run)),
+        ]),
+    )
 }

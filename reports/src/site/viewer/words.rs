@@ -2,7 +2,7 @@
 //! see the map.
 
 use planlab_dsa::{BufferId, Instance, Labels, Step};
-use planlab_results::table::{Column, Table, Value};
+use planlab_results::table::{Column, Table, Value, columns};
 
 use super::scene::{CallStacks, Panel, Scene};
 use crate::data::blocked::{Blocked, Hole, Reason};
@@ -74,28 +74,22 @@ fn gap(scene: &Scene<'_>, clock: &Clock, panel: &Panel, blocked: &Blocked) -> St
 }
 
 fn holes(labels: &Labels, clock: &Clock, panel: &Panel, blocked: &Blocked) -> Table {
-    let columns = [
-        ("from_bytes", "From address"),
-        ("size_bytes", "Size"),
-        ("below", "Above buffer"),
-        ("above", "Below buffer"),
-        ("reason", "Why the top buffer is not there"),
-    ];
     let of = blocked.holes.len();
     let which =
         if of > HOLES { format!("The {HOLES} largest of {of} holes") } else { "The holes".to_owned() };
     let caption = format!("{which} of {} at step {}.", panel.name, clock.at(Step::new(blocked.step)));
-    let mut table = Table::named("", caption, &columns);
-    for hole in blocked.holes.iter().take(HOLES) {
-        table.push(vec![
-            Value::Bytes(hole.low),
-            Value::Bytes(hole.size),
-            Value::or_missing(hole.below.map(|id| Value::text(name(labels, id)))),
-            Value::text(name(labels, hole.above)),
-            Value::text(reason(labels, blocked.top, hole)),
-        ]);
-    }
-    table
+    Table::from_rows(
+        "",
+        caption,
+        blocked.holes.iter().take(HOLES),
+        columns!(|hole| [
+            ("from_bytes", "From address", Value::Bytes(hole.low)),
+            ("size_bytes", "Size", Value::Bytes(hole.size)),
+            ("below", "Above buffer", Value::or_missing(hole.below.map(|id| Value::text(name(labels, id))))),
+            ("above", "Below buffer", Value::text(name(labels, hole.above))),
+            ("reason", "Why the top buffer is not there", Value::text(reason(labels, blocked.top, hole))),
+        ]),
+    )
 }
 
 fn reason(labels: &Labels, top: BufferId, hole: &Hole) -> String {
@@ -131,7 +125,7 @@ pub(crate) fn peak(scene: &Scene<'_>) -> Table {
     let mut table = Table::named("", caption, &[]);
     for &id in active.iter().take(PEAK) {
         let mut row: Vec<Value> = columns.iter().map(|column| (column.value)(id)).collect();
-        row.extend(offsets.iter().map(|offsets| Value::or_missing(offsets[id.index()].map(Value::Bytes))));
+        row.extend(offsets.iter().map(|offsets| Value::bytes(offsets[id.index()])));
         table.rows.push(row);
     }
     let own = columns.drain(..).map(|column| column.head);
