@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use planlab_reports::{Report, ReportOptions};
+use planlab_reports::ReportOptions;
 
-use crate::report::{read, text};
+use crate::report::{text, write_report};
 
 /// A row in the format of the script: CPU times in milliseconds, and MiB in the steady state.
 fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &str) -> String {
@@ -48,10 +48,7 @@ fn report(lines: &str) -> BTreeMap<String, Vec<u8>> {
     let store = dir.path().join("store");
     fs::create_dir(&store).expect("made");
     fs::write(store.join("frameworks.jsonl"), lines).expect("written");
-    let out = dir.path().join("out");
-    let report = Report::from_store(&store, ReportOptions::default()).expect("reads");
-    report.write(&out).expect("writes");
-    read(&out)
+    write_report(dir.path(), ReportOptions::default())
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! The page on schedules: what fits, at which price, and whether the offsets fit too.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use planlab_dsa::{Evidence, Stop};
-use planlab_reports::{Report, ReportOptions};
+use planlab_reports::ReportOptions;
 use planlab_results::schedule::{
     Disturbance, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
 };
 use planlab_results::{Provenance, Status, Store};
 
-use crate::report::{read, text};
+use crate::report::{text, write_report};
 
 const GB: u64 = 1_000_000_000;
 
@@ -164,8 +163,7 @@ fn report_with(
     timelines: &[(String, Timeline)],
 ) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let path = dir.path().join("store");
-    let mut store = Store::open(&path).expect("opens");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
     for row in rows {
         store.append_schedule(row).expect("appends");
     }
@@ -173,14 +171,8 @@ fn report_with(
         store.put_timeline(schedule, timeline).expect("kept");
     }
     drop(store);
-    let files = written(&path, &dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     (dir, files)
-}
-
-fn written(store: &Path, out: &Path) -> BTreeMap<String, Vec<u8>> {
-    let report = Report::from_store(store, ReportOptions::default()).expect("reads");
-    report.write(out).expect("writes");
-    read(out)
 }
 
 #[test]
@@ -394,7 +386,7 @@ fn the_last_run_of_a_cell_counts_and_a_report_made_again_is_the_same() {
     all.push(again);
     let (dir, files) = report(&all, true);
     assert!(text(&files, "tables/offload-classes.csv").contains(",512,pooch/retain,105,66,9,30,3,1000\n"));
-    let second = written(&dir.path().join("store"), &dir.path().join("again"));
+    let second = write_report(dir.path(), ReportOptions::default());
     for (name, content) in &files {
         assert!(second[name] == *content, "{name} differs");
     }

@@ -1,7 +1,8 @@
 //! Memory: what pools reserve beside plans, papers and PyTorch.
 
-use planlab_reports::Report;
 use planlab_results::replay::{ReplayRow, append_rows};
+
+use crate::report::write_report;
 
 use super::{ALEXNET, PAGES, RESNET, folder, memory, options, read, report, row, stream, with};
 
@@ -54,8 +55,7 @@ fn the_papers_ratios_stand_beside_ours() {
     append_rows(dir.path().join("store"), &[memory(), vec![large]].concat()).expect("appends");
     let mut options = options();
     options.totals.entry(key.to_owned()).or_default().pool_ns = Some(296_000_000);
-    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
+    write_report(dir.path(), options);
     let published = read(dir.path(), "tables/memory-published.csv");
     let line = published.lines().find(|line| line.contains("12.5 x")).expect("the ratio");
     // 7209764864 / 1207824896.
@@ -125,8 +125,7 @@ fn the_process_stands_beside_the_window_and_both_peaks_count() {
         let mut options = options();
         let total = options.totals.entry(RESNET.to_owned()).or_default();
         (total.torch_allocated, total.torch_iterations) = (Some(allocated), 1);
-        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-        report.write(dir.path().join("out")).expect("writes");
+        write_report(dir.path(), options);
         let csv = read(dir.path(), "tables/pytorch.csv");
         assert!(csv.trim_end().ends_with(&format!(",2000,0,{allocated},,1700,1,warm-up")), "{csv}");
         let page = read(dir.path(), "pytorch.html");
@@ -152,8 +151,7 @@ fn what_explains_a_difference_to_pytorch_comes_from_figures() {
         let total = options.totals.entry(RESNET.to_owned()).or_default();
         (total.torch_iterations, total.torch_iterations_differ) = (iterations, differ);
         total.torch_tied_head = is_tied;
-        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-        report.write(dir.path().join("out")).expect("writes");
+        write_report(dir.path(), options);
         let csv = read(dir.path(), "tables/pytorch.csv");
         csv.trim_end().rsplit(',').next().unwrap_or_default().to_owned()
     };

@@ -1,8 +1,9 @@
 //! Which rows count, and in which figure.
 
 use planlab_dsa::performance::{End, Performance};
-use planlab_reports::Report;
 use planlab_results::replay::{ReplayRow, append_rows};
+
+use crate::report::write_report;
 
 use super::{ALEXNET, PAGES, folder, host, memory, options, read, report, row, stream, with};
 
@@ -54,8 +55,7 @@ fn the_summary_tells_of_replays_and_the_latest_build_counts() {
     append_rows(dir.path().join("store"), &[old, new]).expect("appends");
     let mut little = options();
     little.command = "planlab report".to_owned();
-    let report = Report::from_store(dir.path().join("store"), little).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
+    write_report(dir.path(), little);
     let page = read(dir.path(), "run.html");
     assert!(page.contains("1 rows of 1 online allocators"), "{page}");
     assert!(page.contains("and 1 replays (digest "), "the footer names the rows");

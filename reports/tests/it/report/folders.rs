@@ -6,7 +6,7 @@ use planlab_files::FolderError;
 use planlab_reports::{Report, ReportError, ReportOptions};
 use planlab_results::{Status, Store};
 
-use super::{failure, options, read, store, text, written};
+use super::{empty_store, failure, options, read, store, text, write_report, written};
 
 #[test]
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
@@ -87,14 +87,11 @@ fn a_report_of_nothing_is_a_report() {
 
 #[test]
 fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     let mut row = failure("a/b", "p", Status::Feasible, "");
     (row.height, row.plan) = (Some(100), Some("ab".repeat(32)));
     store.append(&row).expect("appends");
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     assert!(text(&files, "workloads/a.b.html").contains("does not hold this instance"));
     assert!(files.keys().all(|name| !name.starts_with("maps/")));
 }
@@ -119,7 +116,5 @@ fn a_damaged_store_has_a_report_that_says_so() {
     assert!(text(&files, "tables/failures.csv").contains("missing file"));
     let instance = fs::read_dir(root.join("instances")).expect("reads").next().expect("has one");
     fs::write(instance.expect("reads").path(), "damaged").expect("writes");
-    let report = Report::from_store(&root, options()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    assert!(text(&read(&dir.path().join("out")), "run.html").contains("The store is damaged: 1 of"));
+    assert!(text(&write_report(dir.path(), options()), "run.html").contains("The store is damaged: 1 of"));
 }

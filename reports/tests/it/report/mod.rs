@@ -139,6 +139,20 @@ fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
     (dir, files)
 }
 
+/// An empty store, in the folder `store` of a temporary one.
+fn empty_store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = Store::open(dir.path().join("store")).expect("opens");
+    (dir, store)
+}
+
+/// Writes a report of the folder's `store` into its folder `out`; returns the files.
+pub(crate) fn write_report(dir: &Path, options: ReportOptions) -> BTreeMap<String, Vec<u8>> {
+    let report = Report::from_store(dir.join("store"), options).expect("reads");
+    report.write(dir.join("out")).expect("writes");
+    read(&dir.join("out"))
+}
+
 /// All files of a folder, by their relative path.
 pub(crate) fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use planlab_dsa::{Offset, Plan};
-use planlab_reports::{Report, ReportOptions, ShowPage};
+use planlab_reports::{ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
 use planlab_results::{Record, Status, Store};
 
-use super::{NASTY, Row, append, failure, instance, read, text, written};
+use super::{NASTY, Row, append, empty_store, failure, instance, text, write_report, written};
 
 #[test]
 fn pages_need_no_network_and_their_links_lead_somewhere() {
@@ -80,8 +80,7 @@ fn a_page_of_one_plan_is_a_single_file() {
 
 #[test]
 fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     let plans = [
         ("best-fit", [0, 64, 96]),
         ("exact", [0, 64, 0]),
@@ -99,9 +98,7 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     let maps = |most: usize| {
         let mut options = ReportOptions::default();
         options.maps = most;
-        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-        report.write(dir.path().join("out")).expect("writes");
-        let files = read(&dir.path().join("out"));
+        let files = write_report(dir.path(), options);
         let cells: Vec<String> = files.keys().filter(|name| name.starts_with("cells/")).cloned().collect();
         (cells, files)
     };
@@ -141,8 +138,7 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
 
 #[test]
 fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     // Each has one optimal plan with a map, and more rows without a stored plan.
     for planner in ["whole", "silent", "lost", "limited"] {
         append(&mut store, &Row { workload: "a/b/1", planner, offsets: [0, 64, 0], times: &[1] });
@@ -156,9 +152,7 @@ fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
     for row in [large, silent, lost, late, given] {
         store.append(&row).expect("appends");
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     let whole = "Without a given capacity it is optimal on every workload of up to 2\u{202f}000 buffers";
     let partly = "cells without a given capacity, on workloads of up to 2\u{202f}000 buffers, 1 is optimal.";
     for (planner, said) in [
@@ -174,8 +168,7 @@ fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
 
 #[test]
 fn the_front_page_recommends_and_finds_from_rows() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     // Height over the bound of 96, and time, of each planner on three recorded nets.
     let planners = [
         ("exact", 96, 50_000_000),
@@ -198,9 +191,7 @@ fn the_front_page_recommends_and_finds_from_rows() {
         let known = planlab_reports::KnownPlanner { summary, kind, ..Default::default() };
         options.planners.insert(planner.to_owned(), known);
     }
-    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), options);
     let page = text(&files, "index.html");
     for said in [
         "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
@@ -247,9 +238,7 @@ fn planners_that_tie_share_their_rank() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let planners = [("a", 96), ("b", 96), ("c", 96), ("d", 108), ("e", 120), ("f", 120)];
     heights(&dir.path().join("store"), &planners);
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     for (planner, rank) in [
         ("a", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
         ("c", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
@@ -267,9 +256,7 @@ fn gaps_of_many_planners_begin_with_the_best() {
     let names: Vec<String> = (0..20).map(|number| format!("p{number:02}")).collect();
     let planners: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(96..).collect();
     heights(&dir.path().join("store"), &planners);
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     let page = text(&files, "gaps.html");
     let tables: Vec<&str> = page.split("<table").skip(1).collect();
     let columns = |table: &str| -> Vec<String> {
@@ -291,8 +278,7 @@ fn gaps_of_many_planners_begin_with_the_best() {
 
 #[test]
 fn models_have_their_costs_orders_and_curves() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     let mut put = |workload: &str, planner: &str, load: u64, height: u64| {
         let mut row = failure(workload, planner, Status::Feasible, "");
         (row.load, row.relaxed_load, row.bound, row.height) = (load, load, load, Some(height));
@@ -328,9 +314,7 @@ fn models_have_their_costs_orders_and_curves() {
     let mut options = ReportOptions::default();
     options.nets.kept_bytes = |_| Some(1_000);
     options.nets.draw = |key| Some(format!("<svg width=\"40pt\" height=\"80pt\">{key}</svg>"));
-    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), options);
     let largest = text(&files, "tables/model_largest_batch.csv");
     assert!(largest.contains("vgg16/train,portfolio,1000,>= 4,>= 4,"), "{largest}");
     assert!(largest.contains("vgg16/train,pytorch-caching (allocator),1000,2 to 3,>= 4,"), "{largest}");

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use planlab_reports::{Report, ReportOptions};
-use planlab_results::{Status, Store};
+use planlab_reports::ReportOptions;
+use planlab_results::Status;
 
-use super::{Row, append, failure, read, text};
+use super::{Row, append, empty_store, failure, text, write_report};
 
 /// Eight workloads: `late` is optimal on seven and out of time on the last, `easy` ran on the first two alone.
 fn files() -> BTreeMap<String, Vec<u8>> {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     for number in 1..=8 {
         let workload = &format!("tool/net/{number}");
         let mut add = |planner: &str, offsets: [u64; 3]| {
@@ -37,9 +36,7 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     }
     store.append(&failure("tool/net/8", "foreign", Status::Unsupported, "no pins")).expect("appends");
     store.compact().expect("compacts");
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    read(&dir.path().join("out"))
+    write_report(dir.path(), ReportOptions::default())
 }
 
 /// Where each of these comes first, in the order of the page.

@@ -2,9 +2,9 @@
 
 use planlab_dsa::{Evidence, Stop};
 use planlab_reports::{Report, ReportOptions};
-use planlab_results::{Status, Store};
+use planlab_results::Status;
 
-use super::{failure, read, text, written};
+use super::{empty_store, failure, read, text, write_report, written};
 
 #[test]
 fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
@@ -91,8 +91,7 @@ fn leaderboards_by_suite_say_what_was_compared() {
 
 #[test]
 fn growth_has_its_page_with_exponents_and_time_outs() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     let cells = [(100, 1_000), (1000, 10_000), (10_000, 100_000), (100_000, 0), (20_000, 1_000_000_000)];
     for (buffers, time) in cells {
         let mut row = failure(&format!("synthetic/chain/n{buffers}/s0"), "p", Status::Feasible, "");
@@ -105,9 +104,7 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
         }
         store.append(&row).expect("appends");
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     let fits = text(&files, "tables/scale-fits.csv");
     assert!(fits.contains("synthetic/chain,p,1,1,1,3,1,1,,,,"), "{fits}");
     let page = text(&files, "scale.html");
@@ -118,14 +115,11 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
 
 #[test]
 fn claims_stand_beside_the_figures_of_the_records() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     let mut row = failure("chainer/alexnet/infer/b1", "mip/highs", Status::Optimal, "");
     (row.height, row.load, row.bound) = (Some(10_169_344), 10_169_344, 10_169_344);
     store.append(&row).expect("appends");
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     let claims = text(&files, "tables/claims.csv");
     let line = claims.lines().find(|line| line.starts_with("cplex-alexnet,")).expect("the claim");
     assert!(line.contains("10169344 bytes (9.70 MiB),within,1,1,"), "{line}");
@@ -135,8 +129,7 @@ fn claims_stand_beside_the_figures_of_the_records() {
 
 #[test]
 fn limits_split_a_planner_only_where_one_was_reached() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     for (planner, stop) in [("quick", Stop::Finished), ("exact", Stop::Deadline)] {
         for seconds in [1, 60] {
             let mut row = failure("a/b/c", planner, Status::Feasible, "");
@@ -146,17 +139,14 @@ fn limits_split_a_planner_only_where_one_was_reached() {
             store.append(&row).expect("appends");
         }
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let board = text(&read(&dir.path().join("out")), "tables/leaderboard.csv");
+    let board = text(&write_report(dir.path(), ReportOptions::default()), "tables/leaderboard.csv");
     let names: Vec<&str> = board.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert_eq!(names, ["exact @ 1 s", "quick", "exact @ 60 s"]);
 }
 
 #[test]
 fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     for (planner, height, bound) in [("honest", 110, 100), ("liar", 120, 115), ("prover", 130, 105)] {
         let mut row = failure("a/b/c", planner, Status::Feasible, "");
         (row.height, row.bound, row.bound_evidence) = (Some(height), bound, Evidence::Mip);
@@ -173,8 +163,7 @@ fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
 
 #[test]
 fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     for (workload, status, height) in [
         ("a/b/1", Status::Feasible, 120),
         ("a/b/2", Status::OutOfMemory, 96),
@@ -184,9 +173,7 @@ fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
         row.height = Some(height);
         store.append(&row).expect("appends");
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     assert_eq!(
         text(&files, "tables/leaderboard.csv").lines().nth(1),
         Some("p,3,3,1,0,0,0.632498372,3,2,1,1000000000,2"),
@@ -197,8 +184,7 @@ fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
 
 #[test]
 fn cells_with_a_capacity_are_another_question() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let (dir, mut store) = empty_store();
     for (planner, height, capacity) in
         [("free", 120, None), ("asked", 100, Some(100_000)), ("both", 130, None), ("both", 110, Some(110))]
     {
@@ -208,9 +194,7 @@ fn cells_with_a_capacity_are_another_question() {
         (row.height, row.target_bytes, row.wall_limit_ns) = (Some(height), capacity, Some(2_500_000_000));
         store.append(&row).expect("appends");
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
+    let files = write_report(dir.path(), ReportOptions::default());
     let board = text(&files, "tables/leaderboard.csv");
     assert_eq!(board.lines().count(), 3, "two planners were asked for their best: {board}");
     assert!(!board.contains("asked"), "{board}");
