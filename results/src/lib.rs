@@ -45,7 +45,7 @@ pub use error::StoreError;
 pub use instances::{load_instance, load_plan};
 pub use key::{NetParts, WorkloadKey};
 pub use manifest::{MissingShard, missing_shards};
-pub use merge::{Merged, merge, missing_cells};
+pub use merge::{Merged, merge};
 pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status, planner_label, threads};
 pub use repair::{Repair, repair};
 pub use store::{Notice, Store, keeps_plans, read_records};

@@ -30,8 +30,7 @@ pub struct Merged {
 ///
 /// Among several rows of one cell and repetition, one with an answer is preferred to one without; an interrupted row is
 /// the last choice. Among equals, the one that started last counts. So the result depends neither on the order of the
-/// folders nor on the number of merges. Pass [`Store::records`] of the result to [`missing_cells`] to check that the
-/// set is complete.
+/// folders nor on the number of merges.
 ///
 /// All of `dirs` are read before anything is written. A new store appears whole or not at all. None of `dirs` may be
 /// `into`, lie in it, or contain it.
@@ -146,12 +145,6 @@ fn is_absent_or_empty(folder: &Path) -> bool {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
-}
-
-/// The cells of `expected` that have no row in `records`.
-pub fn missing_cells<'a>(records: &[Record], expected: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let there: std::collections::BTreeSet<&str> = records.iter().map(|r| r.cell.as_str()).collect();
-    expected.into_iter().filter(|cell| !there.contains(cell)).collect()
 }
 
 /// The best row of each cell and repetition.

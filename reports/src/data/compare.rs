@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::queries::{Leader, Leaders, Planner, Profile};
+use planlab_results::queries::{Leader, Leaders, Planner};
 use planlab_results::statistics::ShiftedMean;
 
+use crate::figures::profile::Profile;
 use crate::format::real;
 
 /// A planner over the compared workloads. A cell without an answer counts with a penalty.
@@ -200,7 +201,7 @@ impl Comparison {
             let mut ratios: Vec<f64> = self.workloads.iter().zip(&lowest).filter_map(ratio).collect();
             ratios.sort_by(f64::total_cmp);
             let total = self.workloads.len();
-            (one.label.clone(), Profile { planner_number: one.planner, ratios, total })
+            (one.label.clone(), Profile { ratios, total })
         };
         chosen.into_iter().map(profile).collect()
     }

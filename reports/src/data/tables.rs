@@ -195,7 +195,7 @@ pub(crate) fn pairs(model: &Model) -> Option<Table> {
         pairs.iter().map(|pairs| (pairs.planner_number, log_ratios(pairs))).collect();
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
     logs.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
-    let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
+    let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs)).collect();
     let table = Table::from_rows(
         "pairs",
         format!(

@@ -1,6 +1,10 @@
 //! The performance profile of heights.
+//!
+//! # References
+//!
+//! 1. E. D. Dolan, J. J. Moré: Benchmarking optimization software with performance profiles. Mathematical
+//!    Programming 91 (2002). DOI 10.1007/s101070100263.
 
-use planlab_results::queries::Profile;
 use plotters::element::{Rectangle, Text};
 use plotters::style::Color;
 
@@ -10,6 +14,25 @@ use super::palette::{PAPER, TEXT};
 use super::pareto::{ROOM, SIZE};
 use super::{Area, Drawing, Drawn, Series, figure};
 use crate::format::count_real;
+
+/// For each factor: the share of a planner's workloads on which its height is within that factor of the lowest.
+#[derive(Clone)]
+pub(crate) struct Profile {
+    /// Height divided by the lowest height of the workload, ascending; workloads without an answer are left out.
+    pub(crate) ratios: Vec<f64>,
+    /// The number of workloads, answered or not.
+    pub(crate) total: usize,
+}
+
+impl Profile {
+    /// The share of workloads on which the height is the lowest.
+    fn lowest(&self) -> f64 {
+        if self.total == 0 {
+            return 0.0;
+        }
+        count_real(self.ratios.partition_point(|&ratio| ratio <= 1.0)) / count_real(self.total)
+    }
+}
 
 /// Draws, for each planner, the share of workloads on which its height is within a factor of the lowest; `None` if
 /// there is nothing to compare. The colours are by rank, so that no two lines share one.
@@ -44,7 +67,7 @@ const fn is_dashed(series: &Series) -> bool {
 }
 
 fn entry((series, profile): &(Series, Profile)) -> Entry {
-    let text = format!("{} ({:.0} %)", series.label, profile.at(1.0) * 100.0);
+    let text = format!("{} ({:.0} %)", series.label, profile.lowest() * 100.0);
     Entry { key: Key::Line { dashed: is_dashed(series) }, color: series.color(), text }
 }
 
@@ -89,21 +112,19 @@ mod tests {
     #[test]
     fn the_better_planner_comes_first_in_the_legend() {
         let all = [
-            ("worse".to_owned(), Profile { planner_number: 0, ratios: vec![1.0, 1.5], total: 3 }),
-            ("better".to_owned(), Profile { planner_number: 0, ratios: vec![1.0, 1.0, 1.2], total: 3 }),
+            ("worse".to_owned(), Profile { ratios: vec![1.0, 1.5], total: 3 }),
+            ("better".to_owned(), Profile { ratios: vec![1.0, 1.0, 1.2], total: 3 }),
         ];
         let svg = plot(&all).expect("drawn").to_inline_svg().expect("writes");
         let (better, worse) = (svg.find(">better (67 %)<"), svg.find(">worse (33 %)<"));
         assert!(better.is_some() && better < worse, "{svg}");
-        assert!(
-            plot(&[("none".to_owned(), Profile { planner_number: 0, ratios: vec![], total: 0 })]).is_none()
-        );
+        assert!(plot(&[("none".to_owned(), Profile { ratios: vec![], total: 0 })]).is_none());
     }
 
     #[test]
     fn no_two_lines_share_a_colour() {
-        let profile = |number: usize| Profile { planner_number: 16 * number, ratios: vec![1.0], total: 1 };
-        let all: Vec<(String, Profile)> = (0..LINES).map(|at| (format!("p{at}"), profile(at))).collect();
+        let profile = || Profile { ratios: vec![1.0], total: 1 };
+        let all: Vec<(String, Profile)> = (0..LINES).map(|at| (format!("p{at}"), profile())).collect();
         let svg = plot(&all).expect("drawn").to_inline_svg().expect("writes");
         let colors: std::collections::BTreeSet<&str> =
             svg.split("stroke=\"").skip(1).filter_map(|part| part.split('"').next()).collect();

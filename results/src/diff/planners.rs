@@ -139,7 +139,7 @@ fn heights(changes: &[&Change]) -> Figures {
 fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     let probability = |all: &Figures| {
         let logs: Vec<f64> = settled(all).map(Figure::log_ratio).collect();
-        (!logs.is_empty()).then(|| wilcoxon(&logs).p)
+        (!logs.is_empty()).then(|| wilcoxon(&logs))
     };
     let adjusted = adjusted(figures.iter().map(probability).collect());
     let judged = figures.iter().zip(adjusted).map(|(figures, p)| {

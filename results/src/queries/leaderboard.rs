@@ -37,10 +37,6 @@ table! {
         pub unanswered: usize,
         /// The cells in which it broke its contract.
         pub failures: usize,
-        /// Gaps of the cells with an answer, in the order of the cells.
-        pub gaps: Vec<f64>,
-        /// Times of the cells that ran alone and have an answer, in nanoseconds, in the same order.
-        pub times: Vec<f64>,
         /// The gaps that the mean counts: those of the answers, up to the penalty, and penalties.
         pub scored_gaps: Vec<f64>,
         /// The times that the mean counts: those of the answers, and the time limit where an answer lacks.
@@ -158,8 +154,6 @@ fn leaders(cells: LazyFrame) -> LazyFrame {
             count(col("status").eq(lit(Status::Optimal.name()))).alias("proved"),
             count(rows::is(Status::lacks_answer)).alias("unanswered"),
             count(rows::is(Status::is_failure)).alias("failures"),
-            col("answer_gap").drop_nulls().alias("gaps"),
-            col("time_ns").drop_nulls().alias("times"),
             col("scored_gap").drop_nulls().alias("scored_gaps"),
             col("scored_time").drop_nulls().alias("scored_times"),
         ])

@@ -12,7 +12,6 @@ mod heights;
 mod leaderboard;
 mod listing;
 mod planners;
-mod profiles;
 mod replays;
 mod rows;
 mod scan;
@@ -35,7 +34,6 @@ pub use heights::{Height, HeightPairs};
 pub use leaderboard::{Board, GAP_SHIFT, Leader, Leaders, PENALTY_GAP};
 pub use listing::{ListedRow, Listing};
 pub use planners::{Planner, Variant};
-pub use profiles::Profile;
 pub use sql::{Answer, Cell, STACK};
 pub use summary::{Failure, Limits};
 

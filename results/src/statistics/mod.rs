@@ -10,7 +10,7 @@ mod summary;
 
 pub use binomial::binomial_tail;
 pub use fit::{PowerFit, fit_power};
-pub use paired::{Wilcoxon, holm, wilcoxon};
+pub use paired::{holm, wilcoxon};
 pub use student::student_quantile;
 pub use summary::{
     Interval, ShiftedMean, bootstrap, bootstrap_ratio, median, median_interval, shifted_geometric_mean,

@@ -7,8 +7,6 @@ use super::{binomial_tail, count};
 pub struct ShiftedMean {
     /// `exp(mean(ln(v + shift))) - shift`; `None` without values.
     pub mean: Option<f64>,
-    /// The shift, in the unit of the values.
-    pub shift: f64,
     /// The number of values.
     pub count: usize,
     /// The number of missing values.
@@ -39,7 +37,7 @@ pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shi
     let mean = (there > 0).then(|| (sum / count(there)).exp() - shift);
     // Logarithm and power leave a rounding error if every value is 0.
     let mean = mean.map(|mean| if mean.abs() < shift * 1e-12 { 0.0 } else { mean });
-    ShiftedMean { mean, shift, count: there, failures }
+    ShiftedMean { mean, count: there, failures }
 }
 
 /// The median; for an even number of values, the mean of the two in the middle.
@@ -196,7 +194,7 @@ mod tests {
     #[test]
     fn a_shifted_mean_of_nothing_is_none_and_counts_its_failures() {
         let mean = shifted_geometric_mean([None, None], 0.01);
-        assert_eq!(mean, ShiftedMean { mean: None, shift: 0.01, count: 0, failures: 2 });
+        assert_eq!(mean, ShiftedMean { mean: None, count: 0, failures: 2 });
     }
 
     #[test]
