@@ -141,35 +141,6 @@ fn a_writer_that_stays_open_sees_what_others_wrote() {
 }
 
 #[test]
-fn a_torn_last_line_is_dropped_with_a_notice() {
-    let dir = folder();
-    append(dir.path(), &[row("a", 0), row("b", 0)]);
-    let bytes = fs::read(file(dir.path())).expect("reads");
-    fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
-    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0)]);
-    let notices = append_rows(dir.path(), &[row("c", 0)]).expect("appends");
-    assert!(notices[0].to_string().contains("replays.jsonl:2: dropped"), "{notices:?}");
-    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
-}
-
-#[test]
-fn damage_is_an_error_that_names_file_and_line_and_leaves_the_file_alone() {
-    let dir = folder();
-    append(dir.path(), &[row("a", 0), row("b", 0), row("c", 0)]);
-    let text = fs::read_to_string(file(dir.path())).expect("reads");
-    let damaged = text.replacen("\"cell\":\"b\"", "\"cell\":\"x\"", 1);
-    fs::write(file(dir.path()), &damaged).expect("writes");
-    for error in [
-        read_rows(dir.path()).expect_err("refused"),
-        append_rows(dir.path(), &[row("d", 0)]).expect_err("refused"),
-    ] {
-        let text = error.to_string();
-        assert!(text.contains("replays.jsonl:2: the row does not match its checksum"), "{text}");
-    }
-    assert_eq!(fs::read_to_string(file(dir.path())).expect("reads"), damaged);
-}
-
-#[test]
 fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
     let dir = folder();
     let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
@@ -237,9 +208,7 @@ fn an_audit_finds_corruption_and_contradictions() {
 
 #[cfg(feature = "parquet")]
 mod parquet {
-    use planlab_results::audit::audit_shards;
     use planlab_results::frame::replays_to_frame;
-    use planlab_results::missing_shards;
 
     use super::*;
 
@@ -287,31 +256,6 @@ mod parquet {
         assert_eq!(store.compact_replays().expect("leaves it"), None);
         let findings = planlab_results::audit::audit_ends(dir.path()).expect("reads");
         assert!(matches!(findings.as_slice(), [Finding::TornLine { line: 2, .. }]), "{findings:?}");
-    }
-
-    #[test]
-    fn shards_that_are_damaged_or_gone_are_told_and_repaired() {
-        let dir = folder();
-        let lost = compacted(dir.path(), &[row("a", 0)]);
-        let shard = compacted(dir.path(), &[row("b", 0)]);
-        fs::remove_file(&lost).expect("it is there");
-        let missing = missing_shards(dir.path()).expect("reads");
-        assert_eq!(missing.iter().map(|shard| (&shard.path, shard.rows)).collect::<Vec<_>>(), [(&lost, 1)]);
-        let findings = audit_shards(dir.path(), false).expect("reads");
-        assert!(matches!(findings.as_slice(), [Finding::MissingShard(_)]), "{findings:?}");
-        let mut bytes = fs::read(&shard).expect("reads");
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&shard, &bytes).expect("writes");
-        let error = read_rows(dir.path()).expect_err("refused");
-        assert!(matches!(&error, StoreError::BadFile { path, .. } if *path == shard), "{error}");
-        let repairs = repair(dir.path()).expect("repairs");
-        assert!(
-            matches!(repairs.as_slice(), [Repair::Forgotten { .. }, Repair::Shard { path, .. }] if *path == shard),
-            "{repairs:?}"
-        );
-        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
-        assert_eq!(read_rows(dir.path()).expect("reads"), []);
     }
 
     #[test]
