@@ -37,7 +37,77 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
 
     /// Cell and repetition: among rows with one key the latest counts.
     fn key(&self) -> (&str, u32);
+
+    /// The workload's key.
+    fn workload(&self) -> &str;
+
+    /// The planner, the scheduler or the contender.
+    fn planner(&self) -> &str;
+
+    /// When it started, in nanoseconds since 1970.
+    fn started_ns(&self) -> u64;
+
+    /// How much its result is worth beside that of another row with its key: higher is better.
+    fn worth(&self) -> u8;
 }
+
+/// Implements [`Row`]: the newest schema, kind, journal and shards of such rows, and who made one.
+macro_rules! row {
+    ($row:ident, $known:ident, [$kind:literal, $journal:literal, $shards:literal], $planner:ident, $worth:expr) => {
+        impl $crate::journal::Row for $row {
+            const KNOWN: u32 = $known;
+            const KIND: &'static str = $kind;
+            const JOURNAL: &'static str = $journal;
+            const SHARDS: &'static str = $shards;
+
+            fn schema(&self) -> u32 {
+                self.schema
+            }
+
+            fn key(&self) -> (&str, u32) {
+                (&self.cell, self.repetition)
+            }
+
+            fn workload(&self) -> &str {
+                &self.workload
+            }
+
+            fn planner(&self) -> &str {
+                &self.$planner
+            }
+
+            fn started_ns(&self) -> u64 {
+                self.started_ns
+            }
+
+            fn worth(&self) -> u8 {
+                let worth: fn(&Self) -> u8 = $worth;
+                worth(self)
+            }
+        }
+    };
+}
+
+/// An expression for each kind of rows that a store keeps, with its type under a name.
+macro_rules! each_kind {
+    ($row:ident => $of:expr) => {
+        [
+            {
+                type $row = $crate::record::Record;
+                $of
+            },
+            {
+                type $row = $crate::replay::ReplayRow;
+                $of
+            },
+            {
+                type $row = $crate::schedule::ScheduleRow;
+                $of
+            },
+        ]
+    };
+}
+pub(crate) use {each_kind, row};
 
 /// The contents of a journal.
 #[derive(Debug)]

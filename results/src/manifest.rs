@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::Row;
-use crate::record::Record;
+use crate::journal::{Row as _, each_kind};
 use crate::replay::ReplayRow;
 use crate::schedule::ScheduleRow;
 use crate::{StoreError, files};
@@ -119,7 +118,6 @@ impl Manifest {
     }
 
     /// The shards of one kind of rows, by their folder.
-    #[cfg(feature = "parquet")]
     pub(crate) fn list(&mut self, folder: &str) -> &mut Vec<Shard> {
         match folder {
             ReplayRow::SHARDS => &mut self.replays,
@@ -129,25 +127,21 @@ impl Manifest {
     }
 
     /// The listed shards that are missing.
-    pub(crate) fn missing(&self, dir: &Path) -> Vec<MissingShard> {
-        let of = |folder: &'static str, shards: &[Shard]| -> Vec<MissingShard> {
-            let place =
-                |shard: &Shard| MissingShard { path: dir.join(folder).join(&shard.name), rows: shard.rows };
-            shards.iter().map(place).filter(|shard| !shard.path.exists()).collect()
+    pub(crate) fn missing(&mut self, dir: &Path) -> Vec<MissingShard> {
+        let place = |folder: &str, shard: &Shard| MissingShard {
+            path: dir.join(folder).join(&shard.name),
+            rows: shard.rows,
         };
-        [
-            of(Record::SHARDS, &self.shards),
-            of(ReplayRow::SHARDS, &self.replays),
-            of(ScheduleRow::SHARDS, &self.schedules),
-        ]
-        .concat()
+        let listed = each_kind!(R => self.list(R::SHARDS).iter().map(|shard| place(R::SHARDS, shard)).collect::<Vec<_>>());
+        listed.into_iter().flatten().filter(|shard| !shard.path.exists()).collect()
     }
 
     /// Removes missing shards from the list.
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
-        self.shards.retain(|shard| dir.join(Record::SHARDS).join(&shard.name).exists());
-        self.replays.retain(|shard| dir.join(ReplayRow::SHARDS).join(&shard.name).exists());
-        self.schedules.retain(|shard| dir.join(ScheduleRow::SHARDS).join(&shard.name).exists());
+        each_kind!(R => {
+            let folder = dir.join(R::SHARDS);
+            self.list(R::SHARDS).retain(|shard| folder.join(&shard.name).exists());
+        });
     }
 }
 

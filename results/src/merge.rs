@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::performance::End;
 use planlab_files::{Place, TemporaryFolder, remove_leftovers};
 
 use crate::framework::{self, FrameworkRow, read_frameworks};
 use crate::journal::Row;
 use crate::latest::Latest;
-use crate::record::{Record, Status};
+use crate::record::Record;
 use crate::replay::{ReplayRow, append_rows, read_rows};
 use crate::schedule::{Document, ScheduleRow, read_schedules};
 use crate::store::{Store, read_records};
@@ -150,61 +149,8 @@ fn is_absent_or_empty(folder: &Path) -> bool {
 /// The best row of each cell and repetition.
 type Best<R> = BTreeMap<(String, u32), R>;
 
-/// A row that another row of its cell and repetition may replace.
-trait Ranked: Row {
-    /// Higher is better.
-    fn worth(&self) -> u8;
-
-    fn started_ns(&self) -> u64;
-}
-
-/// An answer of another run never hides a false result.
-const fn worth(status: Status) -> u8 {
-    match status {
-        status if status.is_lie() => 3,
-        Status::Interrupted => 0,
-        status if status.is_answer() => 2,
-        _ => 1,
-    }
-}
-
-impl Ranked for ScheduleRow {
-    fn worth(&self) -> u8 {
-        worth(self.status)
-    }
-
-    fn started_ns(&self) -> u64 {
-        self.started_ns
-    }
-}
-
-impl Ranked for Record {
-    fn worth(&self) -> u8 {
-        worth(self.status)
-    }
-
-    fn started_ns(&self) -> u64 {
-        self.started_ns
-    }
-}
-
-impl Ranked for ReplayRow {
-    fn worth(&self) -> u8 {
-        match self.performance.status {
-            End::Corrupt => 3,
-            End::Complete | End::OutOfMemory => 2,
-            End::Failed => 1,
-            End::Unavailable => 0,
-        }
-    }
-
-    fn started_ns(&self) -> u64 {
-        self.started_ns
-    }
-}
-
 /// Keeps the best row of each cell and repetition; returns the number of rows given.
-fn keep_better<R: Ranked>(best: &mut Best<R>, rows: Vec<R>) -> usize {
+fn keep_better<R: Row>(best: &mut Best<R>, rows: Vec<R>) -> usize {
     let count = rows.len();
     for row in rows {
         let (cell, repetition) = row.key();
@@ -219,12 +165,12 @@ fn keep_better<R: Ranked>(best: &mut Best<R>, rows: Vec<R>) -> usize {
 }
 
 /// The rows that are new or better than the existing ones.
-fn news<'s, R: Ranked + 's>(best: Best<R>, there: impl Fn(&R) -> Option<&'s R>) -> Vec<R> {
+fn news<'s, R: Row + 's>(best: Best<R>, there: impl Fn(&R) -> Option<&'s R>) -> Vec<R> {
     best.into_values().filter(|row| there(row).is_none_or(|old| rank(row) > rank(old))).collect()
 }
 
 /// Ends with the text, so that different rows never rank equal.
-fn rank<R: Ranked>(row: &R) -> (u8, u64, String) {
+fn rank<R: Row>(row: &R) -> (u8, u64, String) {
     (row.worth(), row.started_ns(), serde_json::to_string(row).unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@ use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
 use crate::fields::table;
-use crate::journal::Row;
+use crate::journal::row;
 use crate::key::WorkloadKey;
 
 /// The version of the row; raised when a column changes its meaning.
@@ -112,6 +112,16 @@ impl Status {
     #[must_use]
     pub const fn lacks_answer(self) -> bool {
         !self.is_answer() && !matches!(self, Self::Unsupported | Self::Interrupted)
+    }
+
+    /// How much a row counts beside another of its cell: an answer of another run never hides a false result.
+    pub(crate) const fn worth(self) -> u8 {
+        match self {
+            status if status.is_lie() => 3,
+            Self::Interrupted => 0,
+            status if status.is_answer() => 2,
+            _ => 1,
+        }
     }
 
     /// Whether a plan or a bound was refuted.
@@ -287,20 +297,7 @@ table! {
     }
 }
 
-impl Row for Record {
-    const KNOWN: u32 = SCHEMA;
-    const KIND: &'static str = "records";
-    const JOURNAL: &'static str = "journal.jsonl";
-    const SHARDS: &'static str = "shards";
-
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
-    fn key(&self) -> (&str, u32) {
-        (&self.cell, self.repetition)
-    }
-}
+row!(Record, SCHEMA, ["records", "journal.jsonl", "shards"], planner, |row| row.status.worth());
 
 impl Record {
     /// `(height - bound) / bound`, if there is a height.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "parquet")]
+use crate::journal::each_kind;
 use crate::journal::{self, Row};
 use crate::manifest::{self, Manifest, MissingShard};
 use crate::record::Record;
@@ -148,12 +150,7 @@ fn free_aside(path: &Path) -> PathBuf {
 /// Sets aside the shards that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
-    let damaged = [
-        shards::damaged::<Record>(dir)?,
-        shards::damaged::<ReplayRow>(dir)?,
-        shards::damaged::<ScheduleRow>(dir)?,
-    ]
-    .concat();
+    let damaged = each_kind!(R => shards::damaged::<R>(dir)?).concat();
     damaged.into_iter().map(|path| Ok(Repair::Shard { aside: set_aside(&path)?, path })).collect()
 }
 

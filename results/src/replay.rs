@@ -8,11 +8,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::performance::{Performance, Work};
+use planlab_dsa::performance::{End, Performance, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::fields::table;
-use crate::journal::{Journal, Row};
+use crate::journal::{Journal, Row as _, row};
 use crate::key::WorkloadKey;
 use crate::record::Provenance;
 use crate::store::{Notice, refuse_foreign, torn};
@@ -91,20 +91,15 @@ impl ReplayRow {
     }
 }
 
-impl Row for ReplayRow {
-    const KNOWN: u32 = REPLAY_SCHEMA;
-    const KIND: &'static str = "replays";
-    const JOURNAL: &'static str = "replays.jsonl";
-    const SHARDS: &'static str = "replays";
-
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
-    fn key(&self) -> (&str, u32) {
-        (&self.cell, self.repetition)
-    }
-}
+row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], contender, |row| match row
+    .performance
+    .status
+{
+    End::Corrupt => 3,
+    End::Complete | End::OutOfMemory => 2,
+    End::Failed => 1,
+    End::Unavailable => 0,
+});
 
 /// Appends rows to the replays of a folder, which is created if necessary. On return, they are on disk. A row replaces
 /// an earlier one of the same cell and repetition. Several processes may append at the same time. Returns notices about

@@ -15,7 +15,8 @@ use planlab_dsa::{Digest, Evidence, Stop};
 use serde::{Deserialize, Serialize};
 
 use crate::fields::table;
-use crate::journal::Row;
+use crate::format::real;
+use crate::journal::row;
 use crate::key::WorkloadKey;
 use crate::record::{Provenance, Status};
 use crate::{StoreError, files, shards};
@@ -223,25 +224,9 @@ fn per_second(batch: u64, ns: u64) -> f64 {
 /// The relative difference of two times below which they count as equal.
 const ROUNDING: f64 = 1e-9;
 
-#[expect(clippy::cast_precision_loss, reason = "for ratios")]
-const fn real(number: u64) -> f64 {
-    number as f64
-}
-
-impl Row for ScheduleRow {
-    const KNOWN: u32 = SCHEDULE_SCHEMA;
-    const KIND: &'static str = "schedules";
-    const JOURNAL: &'static str = "schedules.jsonl";
-    const SHARDS: &'static str = "schedules";
-
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
-    fn key(&self) -> (&str, u32) {
-        (&self.cell, self.repetition)
-    }
-}
+row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], scheduler, |row| row
+    .status
+    .worth());
 
 /// The schedules of a folder, only the latest row of each cell and repetition, in the order of their first appearance.
 /// An empty list without such files. An incomplete last line is ignored.

@@ -3,17 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::journal::{Content, Journal, Row};
+use crate::journal::{Content, Journal, Row, each_kind};
 use crate::latest::Latest;
 use crate::manifest::Manifest;
 #[cfg(feature = "parquet")]
 use crate::manifest::Shard;
-#[cfg(feature = "parquet")]
-use crate::record::Record;
-#[cfg(feature = "parquet")]
-use crate::replay::ReplayRow;
-#[cfg(feature = "parquet")]
-use crate::schedule::ScheduleRow;
 use crate::{StoreError, files, journal};
 
 /// The rows of one kind in a store that is open for writing: a journal, and the shards before it.
@@ -153,9 +147,7 @@ fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
 /// The manifest, completed with shards that it does not list yet.
 #[cfg(feature = "parquet")]
 pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
-    name_all::<Record>(dir, &mut manifest)?;
-    name_all::<ReplayRow>(dir, &mut manifest)?;
-    name_all::<ScheduleRow>(dir, &mut manifest)?;
+    each_kind!(R => name_all::<R>(dir, &mut manifest)?);
     Ok(manifest)
 }
 
@@ -173,9 +165,7 @@ fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreErro
 
 #[cfg(not(feature = "parquet"))]
 pub(crate) fn with_all(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
-    read_all::<crate::record::Record>(dir)?;
-    read_all::<crate::replay::ReplayRow>(dir)?;
-    read_all::<crate::schedule::ScheduleRow>(dir)?;
+    each_kind!(R => drop(read_all::<R>(dir)?));
     Ok(manifest)
 }
 

@@ -28,7 +28,7 @@ use planlab_files::first_foreign;
 
 #[cfg(feature = "parquet")]
 use crate::journal;
-use crate::journal::Row;
+use crate::journal::{Row as _, each_kind};
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::{Record, against_any_plan};
 use crate::replay::ReplayRow;
@@ -304,12 +304,7 @@ fn is_store(dir: &Path) -> bool {
         // Other programs also use this file name.
         Err(_) => has("instances") || has("plans"),
     };
-    has(Record::JOURNAL)
-        || has(Record::SHARDS)
-        || replay::has_journal(dir)
-        || has(ReplayRow::SHARDS)
-        || has(ScheduleRow::JOURNAL)
-        || has(ScheduleRow::SHARDS)
+    each_kind!(R => has(R::JOURNAL) || has(R::SHARDS)).contains(&true)
         || framework::is_there(dir)
         || has_manifest()
 }
