@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::Digest;
 use planlab_files::FolderError;
 
 /// Why a store could not be read or written.
@@ -41,17 +40,7 @@ pub enum StoreError {
         /// The holder, according to the lock file.
         holder: String,
     },
-    /// A damaged line of the journal; not one that a crash cut short.
-    #[error("{}:{line}: {reason}; `planlab audit --repair` sets damaged lines aside", path.display())]
-    Corrupt {
-        /// The journal.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// The damage.
-        reason: String,
-    },
-    /// A file that is not of the expected kind.
+    /// A file that is damaged or not of the expected kind.
     #[error("{}: {reason}", path.display())]
     BadFile {
         /// The file.
@@ -69,19 +58,7 @@ pub enum StoreError {
         /// The newest known version.
         known: u32,
     },
-    /// An intact journal line with a row that this program does not know.
-    #[error("{}:{line}: a row of another version of planlab (schema {schema}): {reason}", path.display())]
-    UnknownRow {
-        /// The journal.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// The schema that the row names, or `none`.
-        schema: String,
-        /// The unknown part.
-        reason: String,
-    },
-    /// An invalid line in a file that another program writes.
+    /// A damaged line, not one that a crash cut short, or one with a row that this program does not know.
     #[error("{}:{line}: {reason}", path.display())]
     BadLine {
         /// The file.
@@ -90,16 +67,6 @@ pub enum StoreError {
         line: u64,
         /// The problem.
         reason: String,
-    },
-    /// A file whose content does not match the digest in its name.
-    #[error("{}: its content has digest {found}, its name says {expected}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// The expected digest.
-        expected: Digest,
-        /// The actual digest.
-        found: Digest,
     },
     /// A folder that was never a store, or an empty folder.
     #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl, no frameworks.jsonl, no manifest.json", path.display())]
@@ -131,12 +98,6 @@ pub enum StoreError {
         /// The problem.
         reason: String,
     },
-    /// There are shards, but the program was built without Parquet.
-    #[error("{}: this program was built without Parquet and cannot read shards", path.display())]
-    NoParquet {
-        /// The first shard.
-        path: PathBuf,
-    },
 }
 
 impl StoreError {
@@ -148,14 +109,10 @@ impl StoreError {
             Self::Io { path, .. }
             | Self::NotAStore { path, .. }
             | Self::Locked { path, .. }
-            | Self::Corrupt { path, .. }
             | Self::BadFile { path, .. }
             | Self::Schema { path, .. }
-            | Self::UnknownRow { path, .. }
             | Self::BadLine { path, .. }
-            | Self::Content { path, .. }
-            | Self::NoResults { path }
-            | Self::NoParquet { path } => Some(path),
+            | Self::NoResults { path } => Some(path),
             Self::Labels { .. } | Self::Row { .. } | Self::Query { .. } => None,
         }
     }
@@ -164,9 +121,7 @@ impl StoreError {
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
-            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } | Self::BadLine { line, .. } => {
-                Some(*line)
-            }
+            Self::BadLine { line, .. } => Some(*line),
             _ => None,
         }
     }

@@ -56,8 +56,7 @@ pub(crate) fn put_plan(dir: &Path, plan: &Plan) -> Result<Digest, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] if the store has no such instance, [`StoreError::BadFile`] and [`StoreError::Content`] if its
-/// file is damaged.
+/// [`StoreError::Io`] if the store has no such instance, [`StoreError::BadFile`] if its file is damaged.
 pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance, Labels), StoreError> {
     let path = instance_path(dir.as_ref(), digest);
     let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
@@ -65,7 +64,7 @@ pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance,
     let instance = decode_instance(&table)?;
     let found = instance.digest();
     if found != digest {
-        return Err(StoreError::Content { path, expected: digest, found });
+        return Err(StoreError::bad_file(&path, &unlike(found, digest)));
     }
     Ok((instance, decode_labels(&table)?))
 }
@@ -74,17 +73,21 @@ pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance,
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] if the store has no such plan, [`StoreError::BadFile`] and [`StoreError::Content`] if its file is
-/// damaged.
+/// [`StoreError::Io`] if the store has no such plan, [`StoreError::BadFile`] if its file is damaged.
 pub fn load_plan(dir: impl AsRef<Path>, digest: Digest) -> Result<Plan, StoreError> {
     let path = plan_path(dir.as_ref(), digest);
     let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
     let plan = decode_plan(&Table::decode(&path, bytes, PLAN)?)?;
     let found = Digest::of_plan(&plan);
     if found != digest {
-        return Err(StoreError::Content { path, expected: digest, found });
+        return Err(StoreError::bad_file(&path, &unlike(found, digest)));
     }
     Ok(plan)
+}
+
+/// Why a file whose content has another digest than its name is no file of the store.
+fn unlike(found: Digest, named: Digest) -> String {
+    format!("its content has digest {found}, its name says {named}")
 }
 
 fn encode_instance(instance: &Instance, labels: &Labels) -> PolarsResult<Vec<u8>> {

@@ -135,8 +135,8 @@ pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
             Line::Unknown(unknown) => return Err(unknown.error::<R>(path, number)),
             Line::Torn => content.torn = Some((number, line.len() as u64)),
             Line::Damaged(reason) => {
-                let (path, reason) = (path.to_path_buf(), reason.to_owned());
-                return Err(StoreError::Corrupt { path, line: number, reason });
+                let reason = format!("{reason}; `planlab audit --repair` sets damaged lines aside");
+                return Err(StoreError::BadLine { path: path.to_path_buf(), line: number, reason });
             }
         }
     }
@@ -183,7 +183,8 @@ impl Unknown {
             Some(found) if found > R::KNOWN => StoreError::Schema { path, found, known: R::KNOWN },
             schema => {
                 let schema = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
-                StoreError::UnknownRow { path, line, schema, reason }
+                let reason = format!("a row of another version of planlab (schema {schema}): {reason}");
+                StoreError::BadLine { path, line, reason }
             }
         }
     }

@@ -108,7 +108,7 @@ row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], contende
 /// # Errors
 ///
 /// [`StoreError::Io`] if the folder cannot be written (the replays are then unchanged), [`StoreError::NotAStore`] if it
-/// contains other files, [`StoreError::Corrupt`] if an earlier row is damaged, [`StoreError::Schema`] if a newer
+/// contains other files, [`StoreError::BadLine`] if an earlier row is damaged, [`StoreError::Schema`] if a newer
 /// program wrote it.
 pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
     let (mut writer, mut notices) = ReplayWriter::open(dir)?;
@@ -193,7 +193,7 @@ pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::Corrupt`] if a row is damaged,
+/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::BadLine`] if a row is damaged,
 /// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     let dir = dir.as_ref();

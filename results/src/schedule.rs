@@ -233,7 +233,7 @@ row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"]
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::Corrupt`] if a row is damaged,
+/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::BadLine`] if a row is damaged,
 /// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_schedules(dir: impl AsRef<Path>) -> Result<Vec<ScheduleRow>, StoreError> {
     let dir = dir.as_ref();

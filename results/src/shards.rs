@@ -73,7 +73,9 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 #[cfg(not(feature = "parquet"))]
 fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
     match list::<R>(dir)?.into_iter().next() {
-        Some(path) => Err(StoreError::NoParquet { path }),
+        Some(path) => {
+            Err(StoreError::bad_file(&path, &"this program was built without Parquet and cannot read shards"))
+        }
         None => Ok(Vec::new()),
     }
 }

@@ -84,7 +84,7 @@ impl Store {
     /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] if the folder cannot be written,
     /// [`StoreError::NotAStore`] if it contains other files.
     ///
-    /// [`StoreError::Corrupt`] and [`StoreError::BadFile`] if a file is damaged, [`StoreError::Schema`] if a newer
+    /// [`StoreError::BadLine`] and [`StoreError::BadFile`] if a file is damaged, [`StoreError::Schema`] if a newer
     /// program made it.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();

@@ -149,7 +149,7 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
     // The last line is complete, so the damage is not a torn line.
     let damaged = text.replacen("\"cell\":\"c\"", "\"cell\":\"x\"", 1);
     fs::write(file(dir.path()), &damaged).expect("writes");
-    assert!(matches!(read_rows(dir.path()), Err(StoreError::Corrupt { line: 3, .. })));
+    assert!(matches!(read_rows(dir.path()), Err(StoreError::BadLine { line: 3, .. })));
     let repairs = repair(dir.path()).expect("repairs");
     assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[3]), "{repairs:?}");
     assert_eq!(

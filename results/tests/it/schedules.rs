@@ -128,7 +128,7 @@ fn a_damaged_line_is_named_and_set_aside() {
     let text = fs::read_to_string(&journal).expect("text");
     fs::write(&journal, text.replacen("pooch", "pouch", 1)).expect("written");
     let error = read_schedules(dir.path()).expect_err("damaged");
-    assert!(matches!(error, StoreError::Corrupt { line: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::BadLine { line: 1, .. }), "{error}");
     assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
     assert_eq!(read_schedules(dir.path()).expect("reads"), [row("b", "swap-all")]);
 }

@@ -93,7 +93,7 @@ fn a_corrupt_line_in_the_middle_is_an_error_that_names_it() {
     for error in
         [read_records(dir.path()).expect_err("refused"), Store::open(dir.path()).expect_err("refused")]
     {
-        assert!(matches!(error, StoreError::Corrupt { line: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::BadLine { line: 2, .. }), "{error}");
         assert!(
             error.to_string().contains("journal.jsonl:2: the row does not match its checksum"),
             "{error}"
@@ -112,7 +112,7 @@ fn a_complete_last_line_that_does_not_match_is_an_error_too() {
     for error in
         [read_records(dir.path()).expect_err("refused"), Store::open(dir.path()).expect_err("refused")]
     {
-        assert!(matches!(error, StoreError::Corrupt { line: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::BadLine { line: 2, .. }), "{error}");
         assert!(error.to_string().contains("audit --repair"), "{error}");
     }
 }
@@ -222,7 +222,7 @@ fn a_last_line_feed_that_is_not_what_was_written_is_damage() {
     for error in
         [read_records(dir.path()).expect_err("refused"), Store::open(dir.path()).expect_err("refused")]
     {
-        assert!(matches!(error, StoreError::Corrupt { line: 2, .. }), "{error}");
+        assert!(matches!(error, StoreError::BadLine { line: 2, .. }), "{error}");
     }
     assert_eq!(fs::read(journal(dir.path())).expect("there"), bytes, "nothing is cut off");
     let repairs = repair(dir.path()).expect("repairs");
