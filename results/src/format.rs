@@ -102,6 +102,26 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A whole number with its noun: `1 workload`, `2 workloads`.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Bytes with a binary unit, and exactly: `2.00 KiB (2 048 bytes)`.
+#[must_use]
+pub fn exact_bytes(number: u64) -> String {
+    format!("{} ({} bytes)", bytes(number), count(number))
+}
+
+/// A number with at most `decimals` decimals, of which there is one or more.
+#[must_use]
+pub fn rounded(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
 /// A short whole number for axes: `1`, `10`, `10k`, `1M`.
 #[must_use]
 pub fn short_count(number: f64) -> String {

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table as Grid};
 
 use planlab_dsa::printable_line;
 
-use crate::format::{bytes, count, nanoseconds, percent};
+use crate::format::{bytes, count, nanoseconds, percent, rounded};
 
 /// A value: formatted for people, but raw in CSV.
 #[derive(Clone, Debug, PartialEq)]
@@ -286,13 +286,6 @@ impl Table {
         }
         text + "\\hline\n\\end{tabular}\n"
     }
-}
-
-/// A number with at most `decimals` decimals.
-fn rounded(number: f64, decimals: usize) -> String {
-    let text = format!("{number:.decimals$}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 fn one_line(text: &str) -> String {

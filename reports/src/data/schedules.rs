@@ -8,7 +8,7 @@ use planlab_results::schedule::ScheduleRow;
 use super::asked::{Net, Shown, Sweep, Variant, shown, sweeps, variants, width};
 use super::model::natural;
 use crate::figures::Series;
-use crate::format::real;
+use crate::format::{real, rounded};
 
 /// All schedule rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
@@ -286,22 +286,17 @@ impl Run {
 
 /// Bytes in units of 10^9, as devices are sold: `14.95 GB`.
 pub(crate) fn gigabytes(bytes: u64) -> String {
-    format!("{} GB", trimmed(real(bytes) / 1e9))
+    format!("{} GB", rounded(real(bytes) / 1e9, 3))
 }
 
 /// The rates of copies to the host and back, in words.
 pub(crate) fn rate((out, back): (f64, f64)) -> String {
-    let one = |rate: f64| trimmed(rate / 1e9);
+    let one = |rate: f64| rounded(rate / 1e9, 3);
     if out.to_bits() == back.to_bits() {
         format!("{} GB/s", one(out))
     } else {
         format!("{} GB/s out, {} GB/s in", one(out), one(back))
     }
-}
-
-fn trimmed(number: f64) -> String {
-    let text = format!("{number:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{IntoLogRange, LogCoord};
 
-use crate::format::{binary_unit, bytes, nanoseconds, short_count, unit_name, unit_size};
+use crate::format::{binary_unit, bytes, nanoseconds, rounded, short_count, unit_name, unit_size};
 
 /// How values map to positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl Axis {
         )]
         let unit = binary_unit(most as u64);
         let size = unit_size(unit);
-        let label = move |value: f64| format!("{} {}", trimmed(value / size), unit_name(unit));
+        let label = move |value: f64| format!("{} {}", rounded(value / size, 2), unit_name(unit));
         Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
     }
 
@@ -95,7 +95,7 @@ impl Axis {
 
     /// Numbers from 0.
     pub(crate) fn numbers(title: impl Into<String>, most: f64) -> Self {
-        let label = |value: f64| if value < 1000.0 { trimmed(value) } else { short_count(value) };
+        let label = |value: f64| if value < 1000.0 { rounded(value, 2) } else { short_count(value) };
         Self::new(title, Scale::Linear, 0.0..if most > 0.0 { most } else { 1.0 }, label)
     }
 
@@ -255,13 +255,7 @@ impl ValueFormatter<f64> for Axis {
 }
 
 fn percent_tick(share: f64) -> String {
-    format!("{} %", trimmed(share * 100.0))
-}
-
-fn trimmed(number: f64) -> String {
-    let text = format!("{number:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    format!("{} %", rounded(share * 100.0, 2))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use planlab_results::statistics::ShiftedMean;
 use crate::data::compare::{Comparison, key, whole};
 use crate::data::model::Model;
 use crate::data::tables;
-use crate::format::{bytes, count, nanoseconds, real};
+use crate::format::{bytes, count, counted, nanoseconds, real};
 use crate::site::page::{Menu, Page, Piece};
 use crate::site::{Site, slug};
 use planlab_results::table::{Table, Value, columns};
@@ -221,11 +221,6 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
         },
         conditions(&cells),
     ]
-}
-
-/// A number with its noun: `1 workload`, `2 workloads`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn conditions(cells: &[&CellRow]) -> String {

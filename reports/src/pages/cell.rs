@@ -1,7 +1,7 @@
 //! The page of one planner on one workload.
 
 use crate::data::tables::exit;
-use crate::format::{bytes, count, nanoseconds, percent, real};
+use crate::format::{bytes, count, exact_bytes, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Maps, Site};
 use planlab_dsa::Bytes;
@@ -61,7 +61,6 @@ fn identity(row: &Record) -> Vec<(&'static str, String)> {
 }
 
 fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
-    let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let samples: Vec<String> = row.samples_ns.iter().map(|&ns| nanoseconds(real(ns))).collect();
     let lane =
@@ -69,10 +68,10 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
     vec![
         ("status", format!("{} {}", row.status.name(), exit(row.signal, row.exit_code))),
         ("why it stopped", or_none(row.stop.map(|stop| stop.to_string()))),
-        ("height", or_none(row.height.map(exact))),
+        ("height", or_none(row.height.map(exact_bytes))),
         ("load", load_of(cell)),
-        ("own bound", format!("{}, by {}", exact(row.bound), row.bound_evidence)),
-        ("best bound", exact(cell.best_bound)),
+        ("own bound", format!("{}, by {}", exact_bytes(row.bound), row.bound_evidence)),
+        ("best bound", exact_bytes(cell.best_bound)),
         ("gap to it", or_none(cell.gap.map(percent))),
         ("fragmentation", or_none(row.fragmentation().map(percent))),
         ("hand-overs", hand_overs(row)),
@@ -81,7 +80,7 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
         ("seed", row.seed.to_string()),
         ("time limit", or_none(row.wall_limit_ns.map(|ns| nanoseconds(real(ns))))),
         ("memory limit", or_none(row.memory_limit_bytes.map(bytes))),
-        ("capacity", or_none(row.target_bytes.map(exact))),
+        ("capacity", or_none(row.target_bytes.map(exact_bytes))),
         ("limits by", row.mechanism.clone()),
         ("remark", if row.reason.is_empty() { "none".to_owned() } else { row.reason.clone() }),
     ]
@@ -89,10 +88,13 @@ fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
 
 /// The load, and what it would be without in-place permissions if these lower it.
 fn load_of(cell: &CellRow) -> String {
-    let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     match cell.load < cell.load_without_in_place {
-        true => format!("{}; {} without in-place", exact(cell.load), exact(cell.load_without_in_place)),
-        false => exact(cell.load),
+        true => format!(
+            "{}; {} without in-place",
+            exact_bytes(cell.load),
+            exact_bytes(cell.load_without_in_place)
+        ),
+        false => exact_bytes(cell.load),
     }
 }
 

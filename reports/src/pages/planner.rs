@@ -3,11 +3,10 @@
 use planlab_results::queries::{CellRow, Leader};
 use planlab_results::table::{Table, Value, columns};
 
-use super::boards::counted;
 use crate::data::chosen::{SMALL, worst};
 use crate::data::compare::family;
 use crate::data::model::Model;
-use crate::format::{count, nanoseconds, percent, real};
+use crate::format::{count, counted, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Maps, Site};
 

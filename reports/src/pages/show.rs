@@ -8,7 +8,7 @@ use crate::ReportError;
 use crate::data::clock::Clock;
 use crate::data::own::OwnPlacement;
 use crate::figures::{ArenaFacts, size_distribution_plot};
-use crate::format::{bytes, count, percent};
+use crate::format::{count, exact_bytes, percent};
 use crate::site::page::{Page, Piece};
 use crate::site::page_alone;
 use crate::site::viewer::{self, CallStacks, Panel, Scene, ViewerPart};
@@ -51,7 +51,8 @@ impl<'a> ShowPage<'a> {
     #[must_use]
     pub fn with_plan(mut self, name: &str, plan: &VerifiedPlan<'_>) -> Self {
         if self.arenas.len() > 1 {
-            self.facts.push((format!("height of {name}"), format!("{} in all", exact(plan.height().get()))));
+            self.facts
+                .push((format!("height of {name}"), format!("{} in all", exact_bytes(plan.height().get()))));
         }
         self.arenas.iter_mut().for_each(|arena| arena.add(name, plan));
         self
@@ -67,7 +68,7 @@ impl<'a> ShowPage<'a> {
             if panel.held.is_empty() { "; the file does not say how much of that was held" } else { "" };
         let span = format!(
             "{} from lowest to highest, without ranges never used{remark}",
-            exact(panel.layout.height)
+            exact_bytes(panel.layout.height)
         );
         arena.facts.push((format!("addresses of {}", own.name), span));
         arena.scene.panels.push(panel);
@@ -86,7 +87,7 @@ impl<'a> ShowPage<'a> {
     /// Sets a proved bound on the height of every plan, bytes; over several arenas, on the sum of their heights.
     #[must_use]
     pub fn with_bound(mut self, bytes: u64) -> Self {
-        self.facts.push(("bound".to_owned(), exact(bytes)));
+        self.facts.push(("bound".to_owned(), exact_bytes(bytes)));
         if let [arena] = &mut self.arenas[..] {
             arena.scene.bound = Some(bytes);
         }
@@ -165,7 +166,7 @@ impl<'a> ArenaSection<'a> {
     fn own_panel(&self, name: &str, plan: &VerifiedPlan<'_>) -> (Panel, Vec<(String, String)>) {
         let load = self.scene.instance.load().bytes;
         let (height, over) = (plan.height(), planlab_dsa::fragmentation(plan.height(), load));
-        let above = format!("{}, {} above the load", exact(height.get()), percent(over));
+        let above = format!("{}, {} above the load", exact_bytes(height.get()), percent(over));
         let mut facts = vec![(format!("height of {name}"), above)];
         if !plan.in_place().is_empty() {
             facts.push((format!("hand-overs of {name}"), count(plan.in_place().len() as u64)));
@@ -205,12 +206,12 @@ fn facts_of(instance: &Instance, arenas: usize) -> Vec<(String, String)> {
     let mut facts = vec![
         ("buffers", count(instance.len() as u64)),
         ("steps", count(u64::from(instance.horizon().get()))),
-        ("sum of sizes", exact(instance.total().get())),
+        ("sum of sizes", exact_bytes(instance.total().get())),
     ];
     let permissions = instance.in_place().len();
     if permissions > 0 {
         facts.push(("in-place permissions", count(permissions as u64)));
-        facts.push(("load without in-place", exact(instance.load_without_in_place().bytes.get())));
+        facts.push(("load without in-place", exact_bytes(instance.load_without_in_place().bytes.get())));
     }
     if arenas > 1 {
         facts.push(("arenas", count(arenas as u64)));
@@ -222,11 +223,7 @@ fn facts_of(instance: &Instance, arenas: usize) -> Vec<(String, String)> {
 fn load_facts(scene: &Scene<'_>) -> Vec<(String, String)> {
     let load = scene.instance.load();
     let step = Clock::of(&scene.instance, &scene.labels).at(load.step);
-    let mut facts = vec![("load".to_owned(), format!("{} at step {step}", exact(load.bytes.get())))];
-    facts.extend(scene.capacity.map(|capacity| ("capacity".to_owned(), exact(capacity))));
+    let mut facts = vec![("load".to_owned(), format!("{} at step {step}", exact_bytes(load.bytes.get())))];
+    facts.extend(scene.capacity.map(|capacity| ("capacity".to_owned(), exact_bytes(capacity))));
     facts
-}
-
-fn exact(number: u64) -> String {
-    format!("{} ({} bytes)", bytes(number), count(number))
 }

@@ -4,7 +4,7 @@ use planlab_results::queries::CellRow;
 
 use crate::data::model::Model;
 use crate::data::{pools, tables};
-use crate::format::{bytes, count};
+use crate::format::{bytes, count, exact_bytes};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Maps, Site, Stored};
 
@@ -90,18 +90,17 @@ fn caption(model: &Model, cell: &CellRow) -> String {
 
 fn numbers<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Vec<(&'s str, String)> {
     let subject = &model.workloads[workload];
-    let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let arenas = stored.map_or(&[][..], |stored| &stored.arenas);
     let load = if arenas.is_empty() {
-        exact(subject.load)
+        exact_bytes(subject.load)
     } else {
-        exact(subject.load) + ", the sum over the arenas"
+        exact_bytes(subject.load) + ", the sum over the arenas"
     };
     let mut pairs = vec![("buffers", count(subject.buffers)), ("load", load)];
     pairs.extend(arenas.iter().map(|(name, load)| (name.as_str(), load.clone())));
     if let Some(stored) = stored {
         pairs.push(("steps", count(u64::from(stored.steps))));
-        pairs.push(("sum of sizes", exact(stored.total)));
+        pairs.push(("sum of sizes", exact_bytes(stored.total)));
         if stored.in_place > 0 {
             pairs.push(("in-place permissions", count(stored.in_place as u64)));
         }
@@ -109,7 +108,7 @@ fn numbers<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Ve
     if let Some(best) = model.cells_of(workload).map(|cell| cell.best_bound).max() {
         let own = model.cells_of(workload).filter(|cell| cell.bound == best);
         let evidence = own.map(|cell| cell.bound_evidence.name()).min();
-        pairs.push(("best bound", format!("{}, by {}", exact(best), evidence.unwrap_or("none"))));
+        pairs.push(("best bound", format!("{}, by {}", exact_bytes(best), evidence.unwrap_or("none"))));
     }
     pairs.push(("instance", subject.instance.clone()));
     pairs

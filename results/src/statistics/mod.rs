@@ -16,12 +16,4 @@ pub use summary::{
     Interval, ShiftedMean, bootstrap, bootstrap_ratio, median, median_interval, shifted_geometric_mean,
 };
 
-#[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]
-pub(crate) const fn count(number: usize) -> f64 {
-    number as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for ratios of bytes and nanoseconds")]
-pub(crate) const fn real(number: u64) -> f64 {
-    number as f64
-}
+pub(crate) use crate::format::{count_real as count, real};

@@ -4,6 +4,7 @@ use planlab_results::audit::Finding;
 use planlab_results::table::{Table, Value, columns};
 
 use crate::data::tables::{exit, last_line};
+use crate::format::counted;
 use crate::site::Site;
 use crate::site::page::Piece;
 
@@ -23,9 +24,9 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     }
     let lies = site.schedules.failures.iter().filter(|row| row.status.is_lie()).count();
     let text = match lies {
-        0 => format!("{} failed.", super::counted(table.rows.len(), "row")),
+        0 => format!("{} failed.", counted(table.rows.len() as u64, "row")),
         lies => {
-            format!("{} failed, {lies} of them with a false answer.", super::counted(table.rows.len(), "row"))
+            format!("{} failed, {lies} of them with a false answer.", counted(table.rows.len() as u64, "row"))
         }
     };
     let mut pieces = vec![Piece::alert(text), Piece::Table(table)];

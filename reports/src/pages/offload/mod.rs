@@ -16,7 +16,7 @@ use planlab_results::statistics::median;
 use planlab_results::table::{Table, Value};
 
 use crate::data::schedules::{self, Case, Run, Schedules, gigabytes};
-use crate::format::{count, count_real, percent, real};
+use crate::format::{count, count_real, counted, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
 
@@ -62,20 +62,16 @@ pub(crate) fn asked(schedules: &Schedules) -> String {
     let found = schedules.runs().filter(|(_, run)| run.iteration().is_some()).count();
     format!(
         "{} of training by {}: {} ({}) on {} ({}), in {}. {} of {} runs have a schedule.",
-        counted(schedules.rows, "row"),
-        counted(schedulers.len(), "scheduler"),
-        counted(nets.len(), "net"),
+        counted(schedules.rows as u64, "row"),
+        counted(schedulers.len() as u64, "scheduler"),
+        counted(nets.len() as u64, "net"),
         named(nets),
-        counted(machines.len(), "machine"),
+        counted(machines.len() as u64, "machine"),
         named(machines),
         capacities.join(", "),
         count(found as u64),
         count(schedules.runs().count() as u64),
     )
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// The largest size that fits, its price, and the fastest scheduler.

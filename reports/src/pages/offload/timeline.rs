@@ -2,9 +2,9 @@
 
 use planlab_results::schedule::{Timeline, load_timeline};
 
-use super::{compared, counted, rate};
+use super::{compared, rate};
 use crate::data::schedules::{Case, Run, gigabytes};
-use crate::format::{nanoseconds, real};
+use crate::format::{counted, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::Piece;
 use crate::site::timeline::TimelinePart;
