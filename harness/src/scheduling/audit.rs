@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_graph::{Schedule, SchedulingProblem, validate};
-use planlab_results::audit::Finding;
+use planlab_results::audit::{Fault, Finding};
 use planlab_results::schedule::{Document, ScheduleRow, load_document, load_timeline};
 use planlab_results::{StoreError, keeps_plans};
 
@@ -25,36 +25,28 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
     for row in rows {
         let Some(digest) = &row.schedule else { continue };
         let problem = problems.entry(&row.problem).or_insert_with(|| problem(folder, &row.problem));
-        let missing = |kind: &'static str, digest: &str, reason: String| Finding::MissingFile {
-            kind,
-            digest: digest.to_owned(),
-            workload: row.workload.to_string(),
-            rows: 1,
-            reason,
-        };
+        let missing = |kind: &str, reason: &str| Finding::missing_file(kind, &row.workload, 1, reason);
         let text = load_document(folder, Document::Schedule, digest).map_err(|error| error.to_string());
         match (problem, text) {
-            (Err(reason), _) => findings.push(missing("problem", &row.problem, reason.clone())),
-            (_, Err(reason)) => findings.push(missing("schedule", digest, reason)),
+            (Err(reason), _) => findings.push(missing("problem", reason)),
+            (_, Err(reason)) => findings.push(missing("schedule", &reason)),
             (Ok(problem), Ok(text)) => {
                 let reason = contradiction(problem, &text, row);
-                findings.extend(reason.map(|reason| false_schedule(row, digest, reason)));
+                findings.extend(reason.map(|reason| false_schedule(row, digest, &reason)));
             }
         }
         if let Err(error) = load_timeline(folder, digest) {
-            findings.push(missing("timeline", digest, error.to_string()));
+            findings.push(missing("timeline", &error.to_string()));
         }
     }
     Ok(findings)
 }
 
-fn false_schedule(row: &ScheduleRow, digest: &str, reason: String) -> Finding {
-    Finding::FalseSchedule {
-        workload: format!("{} on {} with {} bytes", row.workload, row.machine, row.capacity),
-        scheduler: row.scheduler.clone(),
-        schedule: digest.to_owned(),
-        reason,
-    }
+fn false_schedule(row: &ScheduleRow, digest: &str, reason: &str) -> Finding {
+    let ScheduleRow { workload, machine, capacity, scheduler, .. } = row;
+    let message =
+        format!("{workload} on {machine} with {capacity} bytes: {scheduler}: schedule {digest}: {reason}");
+    Finding::new(Fault::FalseSchedule, message)
 }
 
 fn problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {

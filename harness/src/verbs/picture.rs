@@ -7,9 +7,9 @@ use planlab_reports::{
     Drawing, KnownNets, KnownPlanner, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions,
     load_curve_plot, placement_map,
 };
-use planlab_results::audit::Finding;
+use planlab_results::audit::{Fault, Finding};
 use planlab_results::replay::{ReplayRow, read_rows};
-use planlab_results::{MissingShard, keeps_plans};
+use planlab_results::{keeps_plans, missing_shards};
 use planlab_workloads::formats::import::Part;
 use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
@@ -126,11 +126,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     options.planners = known_planners();
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;
-    let shard = |finding: &Finding| match finding {
-        Finding::MissingShard(shard) => Some(shard.clone()),
-        _ => None,
-    };
-    let missing: Vec<MissingShard> = report.findings().iter().filter_map(shard).collect();
+    let missing = missing_shards(&args.results)?;
     let value = json!({
         "version": JSON_VERSION,
         "output": pages,
@@ -166,7 +162,7 @@ fn known_planners() -> BTreeMap<String, KnownPlanner> {
 fn tell_lost(findings: &[Finding], keeps_plans: bool) -> bool {
     let of_rows: Vec<&Finding> = findings.iter().filter(|finding| finding.is_loss_of_rows()).collect();
     of_rows.iter().for_each(|finding| note(&finding.to_string()));
-    let files = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
+    let files = findings.iter().filter(|finding| finding.fault == Fault::MissingFile).count();
     if files > 0 {
         note(&format!(
             "{files} instances and plans that rows name cannot be read and have no pictures: `planlab audit` names them"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::audit::Finding;
+use planlab_results::audit::{Fault, Finding};
 use planlab_results::queries::{CellRow, Failure, Gap, GroupGaps, HeightPairs, Leader};
 use planlab_results::statistics::{Interval, bootstrap, holm, wilcoxon};
 use planlab_results::{Provenance, Status};
@@ -31,10 +31,10 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
     );
     for finding in findings {
         // Rows with such a status have rows of their own below.
-        if !matches!(finding, Finding::Refuted { .. }) {
-            let kind = match finding {
-                Finding::MissingFile { .. } | Finding::MissingShard(_) => "missing file",
-                finding if finding.is_refutation() => "refuted",
+        if finding.fault != Fault::Refuted {
+            let kind = match finding.fault {
+                Fault::MissingFile | Fault::MissingShard => "missing file",
+                _ if finding.is_refutation() => "refuted",
                 _ => "inconsistent",
             };
             let mut row = vec![Value::text("(audit)"), Value::text(kind), Value::Count(1)];

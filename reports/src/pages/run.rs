@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use planlab_results::audit::Finding;
+use planlab_results::audit::{Fault, Finding};
 use planlab_results::keeps_plans;
 use planlab_results::table::{Table, Value};
 
@@ -65,7 +65,7 @@ fn limits(model: &Model) -> String {
 fn damage(site: &Site<'_>) -> Vec<Piece> {
     let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
     let refuted = of(Finding::is_refutation);
-    let missing = of(|finding| matches!(finding, Finding::MissingFile { .. }));
+    let missing = of(|finding| finding.fault == Fault::MissingFile);
     let mut pieces = Vec::new();
     if missing > 0 && !keeps_plans(site.store) {
         pieces.push(Piece::note(

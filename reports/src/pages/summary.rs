@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use planlab_results::audit::Finding;
+use planlab_results::audit::Fault;
 use planlab_results::{Status, keeps_plans};
 
 use super::{boards, memory, run};
@@ -42,8 +42,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 
 /// What was run, and whether anything failed.
 fn status(site: &Site<'_>) -> Piece {
-    let missing =
-        site.findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
+    let missing = site.findings.iter().filter(|finding| finding.fault == Fault::MissingFile).count();
     let failures = run::failures(site).rows.len().saturating_sub(missing);
     // Published records consist of rows alone.
     let missing = if keeps_plans(site.store) { missing } else { 0 };

@@ -1,6 +1,6 @@
 //! Checks that framework rows agree: an allocator must not change what a program computes.
 
-use super::{Finding, by};
+use super::{Finding, by, disagree};
 use crate::framework::FrameworkRow;
 
 /// Nets whose output depends on the allocator.
@@ -17,15 +17,12 @@ pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((subject, ..), rows) in by(complete, asked) {
         let values = by(rows, |row| row.digest.clone().unwrap_or_default());
-        if values.len() > 1 {
-            let values = values.into_iter().map(|(digest, rows)| {
-                let mut who: Vec<&str> = rows.iter().map(|row| row.contender.as_str()).collect();
-                who.dedup();
-                format!("{} of {}", digest.get(..12).unwrap_or(&digest), who.join(" and "))
-            });
-            let values = values.collect();
-            findings.push(Finding::InstanceMismatch { subject, field: "what the net puts out", values });
-        }
+        let values = values.into_iter().map(|(digest, rows)| {
+            let mut who: Vec<&str> = rows.iter().map(|row| row.contender.as_str()).collect();
+            who.dedup();
+            format!("{} of {}", digest.get(..12).unwrap_or(&digest), who.join(" and "))
+        });
+        disagree(&subject, "what the net puts out", values, &mut findings);
     }
     findings
 }

@@ -1,6 +1,7 @@
 //! Checks that schedule rows agree with each other and with themselves.
 
-use super::{Finding, Subject, by, disagree, missing_repetitions};
+use super::{Fault, Finding, by, disagree, missing_repetitions};
+use crate::format::real;
 use crate::schedule::ScheduleRow;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
@@ -22,18 +23,13 @@ pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
         let value = |row: &ScheduleRow| format!("{} maps in {} ns", row.maps, row.compute_ns);
         disagree(problem, "the problem", rows.iter().map(|row| value(row)), &mut findings);
     }
-    missing_repetitions(rows.iter().map(Subject::of_schedule), &mut findings);
+    missing_repetitions(rows, &mut findings);
     findings.sort_by_key(|finding| !finding.is_refutation());
     findings
 }
 
 fn refuted(row: &ScheduleRow) -> Option<Finding> {
-    row.status.is_lie().then(|| Finding::Refuted {
-        workload: named(row),
-        planner: row.scheduler.clone(),
-        status: row.status,
-        reason: row.reason.clone(),
-    })
+    row.status.is_lie().then(|| Finding::refuted(&named(row), &row.scheduler, row.status, &row.reason))
 }
 
 /// The workload with machine, links and capacity.
@@ -49,13 +45,14 @@ fn refuted_times(rows: &[&ScheduleRow], findings: &mut Vec<Finding>) {
         let fastest = covered.filter_map(|row| Some((row.iteration_ns?, *row))).min_by_key(|(ns, _)| *ns);
         let Some((iteration_ns, refuter)) = fastest else { continue };
         if real(iteration_ns) < real(row.bound_ns) * (1.0 - SAME) - ROUNDED {
-            findings.push(Finding::RefutedTime {
-                workload: named(row),
-                claimant: row.scheduler.clone(),
-                bound_ns: row.bound_ns,
-                refuter: refuter.scheduler.clone(),
-                iteration_ns,
-            });
+            let message = format!(
+                "{}: {} claims that no iteration takes less than {} ns, but one of {} takes {iteration_ns} ns",
+                named(row),
+                row.scheduler,
+                row.bound_ns,
+                refuter.scheduler
+            );
+            findings.push(Finding::new(Fault::RefutedTime, message));
         }
     }
 }
@@ -77,9 +74,7 @@ fn names_net_and_machine(row: &ScheduleRow) -> impl PartialEq {
 }
 
 fn inconsistent(row: &ScheduleRow) -> Option<Finding> {
-    let reason = contradiction(row)?;
-    let (workload, planner, cell) = (named(row), row.scheduler.clone(), row.cell.clone());
-    Some(Finding::Inconsistent { workload, planner, cell, reason })
+    Some(Finding::inconsistent(&named(row), &row.scheduler, &row.cell, &contradiction(row)?))
 }
 
 fn contradiction(row: &ScheduleRow) -> Option<String> {
@@ -108,9 +103,4 @@ fn contradiction(row: &ScheduleRow) -> Option<String> {
         return Some(format!("its offsets need {height} bytes, below the proven {bound}"));
     }
     None
-}
-
-#[expect(clippy::cast_precision_loss, reason = "compared with a tolerance")]
-const fn real(number: u64) -> f64 {
-    number as f64
 }

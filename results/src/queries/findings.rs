@@ -9,7 +9,7 @@ use polars::prelude::*;
 
 use super::{Tables, collect, read, refused, rows};
 use crate::StoreError;
-use crate::audit::{Finding, audit, by, or_none};
+use crate::audit::{Fault, Finding, audit, by, or_none};
 use crate::fields::table;
 use crate::frame::names;
 use crate::record::{Record, Status};
@@ -64,7 +64,7 @@ impl Tables {
         for (digest, rows) in by(&rows, |row| &*row.instance) {
             match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
                 Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
-                Err(error) => findings.push(missing("instance", digest, &rows, &error)),
+                Err(error) => findings.push(missing("instance", &rows, &error)),
             }
         }
         Ok(findings)
@@ -135,7 +135,7 @@ fn plans_of(dir: &Path, instance: &Instance, rows: &[&KeptPlan], findings: &mut 
         let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
             Ok(loaded) => loaded,
             Err(error) => {
-                findings.push(missing("plan", plan, &rows, &error));
+                findings.push(missing("plan", &rows, &error));
                 continue;
             }
         };
@@ -146,16 +146,15 @@ fn plans_of(dir: &Path, instance: &Instance, rows: &[&KeptPlan], findings: &mut 
                 Ok(height) if Some(height.get()) == row.height => continue,
                 Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
             };
-            let (workload, planner) = (row.workload.to_string(), row.planner.to_string());
-            findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
+            let message = format!("{}: {}: plan {plan}: {reason}", row.workload, row.planner);
+            findings.push(Finding::new(Fault::FalsePlan, message));
         }
     }
 }
 
-fn missing(kind: &'static str, digest: &str, rows: &[&KeptPlan], error: &StoreError) -> Finding {
-    let workload = rows.first().map(|row| row.workload.to_string()).unwrap_or_default();
-    let (digest, reason) = (digest.to_owned(), error.to_string());
-    Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
+fn missing(kind: &str, rows: &[&KeptPlan], error: &StoreError) -> Finding {
+    let workload = rows.first().map_or("", |row| &*row.workload);
+    Finding::missing_file(kind, workload, rows.len(), &error.to_string())
 }
 
 fn digest_of(dir: &Path, text: &str) -> Result<Digest, StoreError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use planlab_dsa::performance::End;
 use planlab_dsa::{Bytes, Evidence, Scope, gap};
-use planlab_results::audit::{Finding, audit};
+use planlab_results::audit::{Fault, audit};
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::read_rows;
 use planlab_results::{Lane, Point, Record, Status, Store, StoreError, read_records};
@@ -504,7 +504,7 @@ fn older_rows_are_measured_against_the_bound_on_any_plan() {
     // The claim about plans without hand-overs can still be refuted by one.
     store.append(&of("lower", 105, 100)).expect("writable");
     let findings = Tables::open(folder.path()).and_then(|tables| tables.audit()).expect("rows");
-    let refuted =
-        |finding: &Finding| matches!(finding, Finding::RefutedBound { bound: 110, height: 105, .. });
-    assert!(findings.len() == 1 && refuted(&findings[0]), "{findings:?}");
+    let [refuted] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(refuted.fault, Fault::RefutedBound);
+    assert!(refuted.message.contains(" 110 bytes ") && refuted.message.ends_with(" 105 bytes"), "{refuted}");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
-use planlab_results::audit::{Finding, audit_replays};
+use planlab_results::audit::{Fault, audit_replays};
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayWriter, append_rows, read_rows};
 use planlab_results::{Provenance, Repair, Store, StoreError, merge, read_records, repair};
 
@@ -194,16 +194,16 @@ fn an_audit_finds_corruption_and_contradictions() {
     let mut little = row("b", 0);
     little.performance.reserved_peak = 99;
     let findings = audit_replays(&[little.clone(), corrupt]);
-    assert!(matches!(findings[0], Finding::CorruptReplay { .. }) && findings[0].is_refutation());
+    assert!(findings[0].fault == Fault::CorruptReplay && findings[0].is_refutation());
     assert!(findings[1].to_string().contains("served 100 bytes at once, but reserved 99"), "{findings:?}");
     assert_eq!(audit_replays(&[ReplayRow { device: "host".to_owned(), ..little }]), []);
     let over = ReplayRow { capacity: Some(511), ..row("a", 0) };
     assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of a capacity of 511"));
     let other = ReplayRow { requests: 47, ..row("a", 1) };
     let findings = audit_replays(&[row("a", 0), other]);
-    assert!(matches!(&findings[..], [Finding::InstanceMismatch { .. }]), "{findings:?}");
+    assert!(findings.len() == 1 && findings[0].fault == Fault::InstanceMismatch, "{findings:?}");
     let findings = audit_replays(&[row("a", 1)]);
-    assert!(matches!(&findings[..], [Finding::MissingRepetitions { .. }]), "{findings:?}");
+    assert!(findings.len() == 1 && findings[0].fault == Fault::MissingRepetitions, "{findings:?}");
 }
 
 #[cfg(feature = "parquet")]
@@ -255,7 +255,7 @@ mod parquet {
         let mut store = Store::open(dir.path()).expect("opens");
         assert_eq!(store.compact_replays().expect("leaves it"), None);
         let findings = planlab_results::audit::audit_ends(dir.path()).expect("reads");
-        assert!(matches!(findings.as_slice(), [Finding::TornLine { line: 2, .. }]), "{findings:?}");
+        assert!(findings.len() == 1 && findings[0].fault == Fault::TornLine, "{findings:?}");
     }
 
     #[test]

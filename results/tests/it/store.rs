@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::row;
-use planlab_results::audit::{Finding, audit_ends};
+use planlab_results::audit::{Fault, Finding, audit_ends};
 use planlab_results::{Record, Repair, SCHEMA, Status, Store, StoreError, merge, read_records, repair};
 
 fn failed(cell: &str) -> Record {
@@ -238,13 +238,15 @@ fn a_last_line_that_was_cut_short_is_found_and_set_aside() {
     let bytes = fs::read(journal(dir.path())).expect("reads");
     fs::write(journal(dir.path()), &bytes[..bytes.len() - 2]).expect("writes");
     let findings = audit_ends(dir.path()).expect("reads");
-    let [Finding::TornLine { line: 2, bytes: torn, .. }] = findings.as_slice() else {
-        panic!("{findings:?}")
-    };
+    let [torn] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(torn.fault, Fault::TornLine);
     let repairs = repair(dir.path()).expect("repairs");
     let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
     assert_eq!(lines, &[2]);
-    assert_eq!(fs::read(aside).expect("it is kept").len() as u64, torn + 1);
+    let line = bytes.split_inclusive(|&byte| byte == b'\n').nth(1).expect("two lines").len();
+    let said = format!("journal.jsonl:2: the last line was cut short after {} bytes", line - 2);
+    assert!(torn.message.contains(&said), "{torn}");
+    assert_eq!(fs::read(aside).expect("it is kept").len(), line - 1);
     assert_eq!(audit_ends(dir.path()).expect("reads"), []);
 }
 
@@ -442,7 +444,7 @@ mod parquet {
         let missing = missing_shards(dir.path()).expect("reads");
         assert_eq!(missing, [MissingShard { path: lost, rows: 2 }]);
         let findings = audit_shards(dir.path(), false).expect("reads");
-        assert!(matches!(findings.as_slice(), [Finding::MissingShard(shard)] if *shard == missing[0]));
+        assert_eq!(findings, [Finding::new(Fault::MissingShard, missing[0].to_string())]);
         let mut store = Store::open(dir.path()).expect("opens all the same");
         assert!(store.notices()[0].to_string().contains("and 2 rows with it"), "{:?}", store.notices());
         assert_eq!(store.records(), [row("c", 0)]);
@@ -523,7 +525,8 @@ mod parquet {
         assert_eq!(audit_shards(dir.path(), false).expect("reads"), []);
         fs::write(dir.path().join("plans/x.parquet"), "x").expect("writes");
         let findings = audit_shards(dir.path(), false).expect("reads");
-        assert_eq!(findings, [Finding::NoRows { instances: 0, plans: 1 }]);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].message.starts_with("there are 0 instances and 1 plans, but no rows;"));
         assert!(findings[0].is_loss_of_rows() && !findings[0].is_refutation());
         assert_eq!(audit_shards(dir.path(), true).expect("reads"), []);
     }

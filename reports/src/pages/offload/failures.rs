@@ -1,6 +1,6 @@
 //! Failures: crashes, false results, time-outs, exhausted memory, and rows that contradict each other.
 
-use planlab_results::audit::Finding;
+use planlab_results::audit::{Fault, Finding};
 use planlab_results::table::{Table, Value, columns};
 
 use crate::data::tables::{exit, last_line};
@@ -10,8 +10,7 @@ use crate::site::page::Piece;
 
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     let table = table(site);
-    let is_bound =
-        |finding: &&Finding| matches!(finding, Finding::RefutedTime { .. } | Finding::FalseSchedule { .. });
+    let is_bound = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
     let refuted = site.findings.iter().filter(is_bound).map(|finding| Piece::alert(finding.to_string()));
     let refuted: Vec<Piece> = refuted.collect();
     if table.rows.is_empty() && !refuted.is_empty() {
