@@ -12,7 +12,7 @@ use plotters_backend::{BackendCoord, DrawingBackend, DrawingErrorKind};
 use super::backend::{Canvas, EM, FAMILY, has_font};
 use super::coord::Axis;
 use super::palette::{GRID, MUTED, PAPER, Shape, TEXT};
-use super::{Area, Drawn};
+use super::{Area, Drawing, Drawn, figure};
 
 pub(crate) use super::backend::told;
 
@@ -243,16 +243,24 @@ pub(crate) fn width_with_legend(left: u32, (least, most): (u32, u32), entries: &
     (left + INDENT + widest + 6).clamp(least, most)
 }
 
-/// The height of a picture with this many legend lines, at least `least` pixels.
-pub(crate) fn height_with_legend(least: u32, lines: usize) -> u32 {
-    let lines = LINE.saturating_mul(u32::try_from(lines).unwrap_or(u32::MAX));
-    lines.saturating_add(40).clamp(least, 1200)
-}
-
-/// The margins around a chart of `own` pixels in a picture that its legend makes taller.
-pub(crate) fn room_beside(own: u32, height: u32) -> Room {
+/// A picture of a chart of this height with its legend on the right, which may make the picture taller.
+pub(crate) fn figure_beside(
+    title: &str,
+    height: u32,
+    (x, y): (Axis, Axis),
+    entries: Vec<Entry>,
+    draw: impl Fn(&mut Chart<'_>) -> Drawn + Send + Sync + 'static,
+) -> Drawing {
+    const LEFT: u32 = 796;
+    let lines = LINE.saturating_mul(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+    let size =
+        (width_with_legend(LEFT, (1060, 1240), &entries), lines.saturating_add(40).clamp(height, 1200));
     let room = Room::default();
-    Room { below: room.below + height - own, ..room }
+    let room = Room { below: room.below + size.1 - height, ..room };
+    figure(title, size, move |root| {
+        let area = legend(root, LEFT, room.top, &entries)?;
+        draw(&mut chart(&area, room, &x, &y)?)
+    })
 }
 
 /// Cuts off the legend at `left`, draws it, and returns the remaining area. The legend is a separate chart, because

@@ -2,12 +2,9 @@
 
 use plotters::style::Color;
 
-use super::chart::{
-    Chart, Entry, Key, Marker, Room, chart, height_with_legend, legend, line, room_beside, told,
-    width_with_legend,
-};
+use super::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
 use super::coord::Axis;
-use super::{Drawing, Drawn, Series, figure};
+use super::{Drawing, Drawn, Series};
 
 /// A point of a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,16 +36,12 @@ pub(crate) fn range(curves: &[Curve], value: fn(&Point) -> f64) -> Option<(f64, 
 }
 
 /// Draws the curves; `None` without points.
-pub(crate) fn plot(title: &str, (x, y): (Axis, Axis), join: Join, curves: &[Curve]) -> Option<Drawing> {
-    const LEFT: u32 = 796;
+pub(crate) fn plot(title: &str, axes: (Axis, Axis), join: Join, curves: &[Curve]) -> Option<Drawing> {
     let shown: Vec<Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).cloned().collect();
     shown.first()?;
-    let entries: Vec<Entry> = shown.iter().map(entry).collect();
-    let size = (width_with_legend(LEFT, (1060, 1240), &entries), height_with_legend(420, entries.len()));
-    Some(figure(title, size, move |root| {
-        let area = legend(root, LEFT, Room::default().top, &entries)?;
-        let mut chart = chart(&area, room_beside(420, size.1), &x, &y)?;
-        shown.iter().try_for_each(|curve| draw_curve(&mut chart, join, curve))
+    let entries = shown.iter().map(entry).collect();
+    Some(figure_beside(title, 420, axes, entries, move |chart| {
+        shown.iter().try_for_each(|curve| draw_curve(chart, join, curve))
     }))
 }
 

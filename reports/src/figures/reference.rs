@@ -2,13 +2,10 @@
 
 use plotters::style::{Color, RGBColor};
 
-use super::chart::{
-    Chart, Entry, Key, Marker, Room, chart, height_with_legend, legend, line, room_beside, told,
-    width_with_legend,
-};
+use super::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
 use super::coord::Axis;
 use super::palette::{MUTED, Shape, TEXT};
-use super::{Drawing, Drawn, Series, figure};
+use super::{Drawing, Drawn, Series};
 
 /// A point of a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +41,6 @@ pub(crate) fn plot(
     reference: Reference,
     curves: &[Curve],
 ) -> Option<Drawing> {
-    const LEFT: u32 = 796;
     let is_drawn = |curve: &&Curve| curve.points.iter().any(|point| point.y.is_some());
     let shown: Vec<Curve> = curves.iter().filter(is_drawn).cloned().collect();
     shown.first()?;
@@ -54,12 +50,9 @@ pub(crate) fn plot(
     };
     let y = y(values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?);
     let entries = entries(&reference, &shown);
-    let size = (width_with_legend(LEFT, (1060, 1240), &entries), height_with_legend(420, entries.len()));
-    Some(figure(title, size, move |root| {
-        let area = legend(root, LEFT, Room::default().top, &entries)?;
-        let mut chart = chart(&area, room_beside(420, size.1), &x, &y)?;
-        line(&mut chart, reference.points.clone(), TEXT.stroke_width(1), true)?;
-        shown.iter().try_for_each(|curve| draw_curve(&mut chart, curve))
+    Some(figure_beside(title, 420, (x, y), entries, move |chart| {
+        line(chart, reference.points.clone(), TEXT.stroke_width(1), true)?;
+        shown.iter().try_for_each(|curve| draw_curve(chart, curve))
     }))
 }
 

@@ -2,12 +2,9 @@
 
 use planlab_results::statistics::{PowerFit, fit_power};
 
-use super::chart::{
-    Chart, Entry, Key, Marker, Room, chart, height_with_legend, legend, line, room_beside, told,
-    width_with_legend,
-};
+use super::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
 use super::coord::Axis;
-use super::{Drawing, Drawn, Series, figure};
+use super::{Drawing, Drawn, Series};
 use crate::format::{count, nanoseconds, short_count};
 
 /// One measured time.
@@ -46,17 +43,11 @@ pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     let x = Axis::log("buffers", least(|t| t.buffers).max(1.0), most(|t| t.buffers).max(1.0), short_count);
     let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
     let named: Vec<Timings> = all.iter().filter(|(_, times)| !times.is_empty()).cloned().collect();
-    let entries: Vec<Entry> = named.iter().map(entry).collect();
-    let size = (width_with_legend(LEFT, (1060, 1240), &entries), height_with_legend(520, entries.len()));
-    Some(figure(title, size, move |root| {
-        let area = legend(root, LEFT, Room::default().top, &entries)?;
-        let mut chart = chart(&area, room_beside(520, size.1), &x, &y)?;
-        named.iter().try_for_each(|timings| draw(&mut chart, timings))
+    let entries = named.iter().map(entry).collect();
+    Some(figure_beside(title, 520, (x, y), entries, move |chart| {
+        named.iter().try_for_each(|timings| draw(chart, timings))
     }))
 }
-
-/// Left edge of the legend in pixels.
-const LEFT: u32 = 796;
 
 /// The times as dots, and their fit as a line over their sizes.
 fn draw(chart: &mut Chart<'_>, (series, times): &Timings) -> Drawn {
