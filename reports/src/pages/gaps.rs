@@ -9,6 +9,7 @@ use planlab_results::table::Table;
 use crate::data::compare::{family, whole};
 use crate::data::model::Model;
 use crate::data::tables;
+use crate::figures::strip::Strip;
 use crate::figures::{Series, gap};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
@@ -136,15 +137,16 @@ fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
 }
 
 /// The gaps of these planners.
-fn gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<gap::Gaps> {
+fn gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<Strip> {
     let of = |&planner: &usize| {
         let own = model.planner_gaps.iter().find(|own| own.planner_number == planner)?;
         let series = model.series(planner);
         let label = series.label.clone() + &coverage.remark(planner);
-        Some(gap::Gaps {
+        let unanswered = own.cells - own.gaps.len();
+        Some(Strip {
             series: Series { label, ..series },
-            failures: own.cells - own.gaps.len(),
-            gaps: own.workloads.iter().cloned().zip(own.gaps.iter().map(|gap| gap.max(0.0))).collect(),
+            remark: if unanswered > 0 { unanswered.to_string() } else { String::new() },
+            values: own.workloads.iter().cloned().zip(own.gaps.iter().map(|gap| gap.max(0.0))).collect(),
         })
     };
     order.iter().filter_map(of).collect()
