@@ -159,22 +159,19 @@ impl Report {
             self.model.digest,
             planlab_results::SCHEMA
         );
-        let replayed = match self.replays.rows {
-            0 => String::new(),
-            rows => format!(" and {} replays (digest {})", count(rows as u64), self.replays.digest),
-        };
-        let scheduled = match self.schedules.rows {
-            0 => String::new(),
-            rows => format!(" and {} schedules (digest {})", count(rows as u64), self.schedules.digest),
-        };
-        let frameworks = match self.frameworks.rows {
-            0 => String::new(),
-            rows => format!(" and {} of frameworks (digest {})", count(rows as u64), self.frameworks.digest),
-        };
+        let further = [
+            ("replays", self.replays.rows, &self.replays.digest),
+            ("schedules", self.schedules.rows, &self.schedules.digest),
+            ("of frameworks", self.frameworks.rows, &self.frameworks.digest),
+        ];
+        let further = further
+            .into_iter()
+            .filter(|(_, rows, _)| *rows > 0)
+            .map(|(kind, rows, digest)| format!(" and {} {kind} (digest {digest})", count(rows as u64)));
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
         Frame {
             command: self.options.command.clone(),
-            records: records + &replayed + &scheduled + &frameworks,
+            records: records + &further.collect::<String>(),
             links,
         }
     }
