@@ -46,15 +46,15 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
     })
 }
 
-/// Each online allocator over the workloads that also have a plan; `None` if there is no allocator.
-pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
+/// Each online allocator over the workloads that also have a plan.
+pub(crate) fn summary(model: &Model, replays: &Replays) -> Table {
     let pairs = pairs(model, replays);
     let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
     let mut rows: Vec<Savings<'_>> = labels.into_iter().filter_map(|label| savings(label, &pairs)).collect();
     rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    let table = Table::from_rows(
+    Table::from_rows(
         "online-allocators",
         "Online allocators on the workloads that also have a plan. They see one request at a time and make no plans, so \
          they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, on \
@@ -72,8 +72,7 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
             ("most_saving", "Most", Value::Share(row.most.0)),
             ("most_workload", "Most on", Value::text(row.most.1)),
         ]),
-    );
-    if table.rows.is_empty() { None } else { Some(table) }
+    )
 }
 
 /// Online allocators by how close they come to the best plans.

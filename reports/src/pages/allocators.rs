@@ -27,29 +27,20 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
             Piece::chapter(drawing, caption)
         }));
     }
-    if let Some(table) = pools::summary(site.model, site.replays) {
-        pieces.push(Piece::heading("Each allocator beside the best plans"));
-        pieces.push(Piece::Table(table));
-    }
-    if let Some(all) = all_pools(site) {
-        pieces.push(Piece::heading("By workload"));
-        pieces.push(Piece::Table(all));
-    }
-    for (heading, table) in
-        [("On a device of limited memory", limited(site)), ("On real memory", physical(site))]
-    {
-        if !table.rows.is_empty() {
-            pieces.push(Piece::heading(heading));
-            pieces.push(Piece::Table(table));
-        }
-    }
+    let sections = [
+        ("Each allocator beside the best plans", pools::summary(site.model, site.replays)),
+        ("By workload", all_pools(site)),
+        ("On a device of limited memory", limited(site)),
+        ("On real memory", physical(site)),
+    ];
+    pieces.extend(sections.into_iter().flat_map(|(heading, table)| Piece::section(heading, table)));
     let question = "Which allocator comes closest?";
     let page = || Page::new("allocators.html", question).named(Menu::Allocators, question);
     (!pieces.is_empty()).then(|| page().with(pieces))
 }
 
 /// The reserved bytes of each allocator divided by the requested peak.
-fn all_pools(site: &Site<'_>) -> Option<Table> {
+fn all_pools(site: &Site<'_>) -> Table {
     let held = |case: &Case| case.held().into_iter().map(|(label, _)| label);
     let mut contenders: Vec<String> = site.replays.simulated().flat_map(held).collect();
     contenders.sort_unstable();
@@ -78,7 +69,7 @@ fn all_pools(site: &Site<'_>) -> Option<Table> {
         row.extend(contenders.iter().map(of));
         table.push(row);
     }
-    if table.rows.is_empty() { None } else { Some(table) }
+    table
 }
 
 fn over(case: &Case, held: u64) -> Value {

@@ -85,10 +85,7 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
             ]
         }),
     );
-    if table.rows.is_empty() {
-        return Vec::new();
-    }
-    vec![Piece::heading("What planned addresses save".to_owned()), Piece::Table(table)]
+    Piece::section("What planned addresses save", table)
 }
 
 fn is_plan(row: &ReplayRow) -> bool {

@@ -27,15 +27,8 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
          The pools are our own implementations on simulated memory.",
     ))];
     pieces.extend(figures(&nets));
-    if !played.is_empty() {
-        pieces.push(Piece::heading("By net and batch"));
-        pieces.push(Piece::Table(by_net(site, &played)));
-    }
-    let compared = beside_published(&nets);
-    if !compared.rows.is_empty() {
-        pieces.push(Piece::heading("Beside the published figures"));
-        pieces.push(Piece::Table(compared));
-    }
+    pieces.extend(Piece::section("By net and batch", by_net(site, &played)));
+    pieces.extend(Piece::section("Beside the published figures", beside_published(&nets)));
     let question = "How much memory does each net need?";
     (pieces.len() > 1).then(|| Page::new("memory.html", question).named(Menu::Memory, question).with(pieces))
 }

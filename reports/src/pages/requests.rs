@@ -83,13 +83,8 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     if whole.rows.is_empty() {
         return None;
     }
-    pieces.push(Piece::heading("All allocators: whole propagations"));
-    pieces.push(Piece::Table(whole));
-    let calls = calls(site);
-    if !calls.rows.is_empty() {
-        pieces.push(Piece::heading("All allocators: calls alone"));
-        pieces.push(Piece::Table(calls));
-    }
+    pieces.extend(Piece::section("All allocators: whole propagations", whole));
+    pieces.extend(Piece::section("All allocators: calls alone", calls(site)));
     let title = "Cost of a request";
     Some(Page::new("requests.html", title).named(Menu::Allocators, "What does a request cost?").with(pieces))
 }

@@ -31,8 +31,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         return None;
     }
     pieces.extend(gain::pieces(site));
-    pieces.push(Piece::heading("All times"));
-    pieces.push(Piece::Table(table));
+    pieces.extend(Piece::section("All times", table));
     let title = "Time of a propagation by net, batch and allocator";
     Some(
         Page::new("time.html", title)

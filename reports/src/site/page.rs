@@ -218,6 +218,11 @@ impl Piece {
         Self::Heading(text.into())
     }
 
+    /// A table under a heading; nothing without rows.
+    pub(crate) fn section(heading: &str, table: Table) -> Vec<Self> {
+        if table.rows.is_empty() { Vec::new() } else { vec![Self::heading(heading), Self::Table(table)] }
+    }
+
     pub(crate) fn text(text: impl Into<Text>) -> Self {
         Self::Text(Style::Plain, text.into())
     }
