@@ -42,7 +42,7 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     fn workload(&self) -> &str;
 
     /// The planner, the scheduler or the contender.
-    fn planner(&self) -> &str;
+    fn contender_key(&self) -> &str;
 
     /// When it started, in nanoseconds since 1970.
     fn started_ns(&self) -> u64;
@@ -72,7 +72,7 @@ macro_rules! row {
                 &self.workload
             }
 
-            fn planner(&self) -> &str {
+            fn contender_key(&self) -> &str {
                 &self.$planner
             }
 

@@ -1,10 +1,8 @@
 //! Plans that outlive change: operations in another legal order, sentences of other lengths.
 
-use planlab_dsa::performance::Missed;
 use planlab_dsa::{Digest, OnlineAllocator, Planning, Simulated};
-use planlab_graph::{Dependencies, Safety, lower_for_all_orders};
-use planlab_solvers::online::{ProfileGuidedScoped, Requests, Simulator, allocator};
-use planlab_workloads::{Catalog, models};
+use planlab_solvers::online::{Requests, Simulator, allocator};
+use planlab_workloads::Catalog;
 use serde_json::Value;
 use tempfile::tempdir;
 

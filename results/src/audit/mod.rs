@@ -337,7 +337,7 @@ fn missing_repetitions<R: Row>(rows: &[R], findings: &mut Vec<Finding>) {
         let last = there.last().copied().unwrap_or(0);
         let missing: Vec<String> = (0..last).filter(|n| !there.contains(n)).map(|n| n.to_string()).collect();
         if let (false, Some(row)) = (missing.is_empty(), rows.first()) {
-            let (workload, planner, missing) = (row.workload(), row.planner(), missing.join(", "));
+            let (workload, planner, missing) = (row.workload(), row.contender_key(), missing.join(", "));
             let message = format!("{workload}: {planner} (cell {cell}): no rows for repetitions {missing}");
             findings.push(Finding::new(Fault::MissingRepetitions, message));
         }
