@@ -31,10 +31,11 @@ use crate::journal;
 use crate::journal::{Row as _, each_kind};
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::{Record, against_any_plan};
-use crate::replay::ReplayRow;
+#[cfg(feature = "parquet")]
+use crate::replay::{self, ReplayRow};
 use crate::schedule::{self, Document, ScheduleRow};
 use crate::shards::{self, Rows};
-use crate::{StoreError, files, framework, replay};
+use crate::{StoreError, files, framework};
 
 /// Information for the reader that requires no action.
 #[derive(Clone, Debug, PartialEq, Eq)]
