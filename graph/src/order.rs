@@ -208,7 +208,7 @@ impl Dependencies {
         self.order_by(|ready| rng.random_range(0..ready))
     }
 
-    /// A legal order: `draw` says which operation of so many ready ones comes next.
+    /// A legal order: given the number of ready operations, `draw` says which of them comes next.
     ///
     /// # Complexity
     ///

@@ -114,7 +114,7 @@ pub fn exact_bytes(number: u64) -> String {
     format!("{} ({} bytes)", bytes(number), count(number))
 }
 
-/// A number with at most `decimals` decimals, of which there is one or more.
+/// A number with one decimal or more, and at most `decimals`.
 #[must_use]
 pub fn rounded(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");

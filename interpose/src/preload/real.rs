@@ -77,7 +77,7 @@ impl<F: Copy> Lazy<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         let known = self.at.load(Ordering::Relaxed);
         let at = if known.is_null() { self.look_up()? } else { known };
-        // SAFETY: whoever made this says that the function has this type.
+        // SAFETY: the declaration of the symbol gives its function this type.
         Some(unsafe { transmute_copy(&at) })
     }
 

@@ -9,19 +9,20 @@
 /// The oldest supported version, in the driver's own form: 1000 times the major, 10 times the minor number.
 pub(super) const OLDEST: i32 = 11_040;
 
-/// Every function of the library that is called.
-const FUNCTIONS: &str = "\
-    cuDriverGetVersion cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 cuCtxSetCurrent cuDeviceGet \
-    cuDeviceGetAttribute cuDeviceGetCount cuDeviceGetDefaultMemPool cuDeviceGetGraphMemAttribute \
-    cuDeviceGetName cuDeviceGraphMemTrim cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRetain \
-    cuDeviceSetGraphMemAttribute cuEventCreate cuEventDestroy_v2 cuEventElapsedTime cuEventRecord \
-    cuGetErrorName cuGetErrorString cuGraphDestroy cuGraphExecDestroy cuGraphInstantiateWithFlags \
-    cuGraphLaunch cuInit cuLaunchKernel cuMemAddressFree cuMemAddressReserve cuMemAllocAsync \
-    cuMemAlloc_v2 cuMemCreate cuMemFreeAsync cuMemFree_v2 cuMemGetAllocationGranularity cuMemGetInfo_v2 \
-    cuMemMap cuMemPoolGetAttribute cuMemPoolSetAttribute cuMemPoolTrimTo cuMemRelease cuMemSetAccess \
-    cuMemUnmap cuMemcpyDtoH_v2 cuMemsetD8Async cuModuleGetFunction cuModuleLoadData cuModuleUnload \
-    cuStreamBeginCapture_v2 cuStreamCreate cuStreamDestroy_v2 cuStreamEndCapture cuStreamGetCtx \
-    cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent cuThreadExchangeStreamCaptureMode";
+/// Every function of the library that is called, several in a line.
+const FUNCTIONS: &[&str] = &[
+    "cuDriverGetVersion cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 cuCtxSetCurrent cuDeviceGet",
+    "cuDeviceGetAttribute cuDeviceGetCount cuDeviceGetDefaultMemPool cuDeviceGetGraphMemAttribute",
+    "cuDeviceGetName cuDeviceGraphMemTrim cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRetain",
+    "cuDeviceSetGraphMemAttribute cuEventCreate cuEventDestroy_v2 cuEventElapsedTime cuEventRecord",
+    "cuGetErrorName cuGetErrorString cuGraphDestroy cuGraphExecDestroy cuGraphInstantiateWithFlags",
+    "cuGraphLaunch cuInit cuLaunchKernel cuMemAddressFree cuMemAddressReserve cuMemAllocAsync",
+    "cuMemAlloc_v2 cuMemCreate cuMemFreeAsync cuMemFree_v2 cuMemGetAllocationGranularity cuMemGetInfo_v2",
+    "cuMemMap cuMemPoolGetAttribute cuMemPoolSetAttribute cuMemPoolTrimTo cuMemRelease cuMemSetAccess",
+    "cuMemUnmap cuMemcpyDtoH_v2 cuMemsetD8Async cuModuleGetFunction cuModuleLoadData cuModuleUnload",
+    "cuStreamBeginCapture_v2 cuStreamCreate cuStreamDestroy_v2 cuStreamEndCapture cuStreamGetCtx",
+    "cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent cuThreadExchangeStreamCaptureMode",
+];
 
 /// The version as `12.4`.
 pub(super) fn version_text(version: i32) -> String {
@@ -34,7 +35,7 @@ pub(super) fn lacking(version: Option<i32>, has: impl Fn(&str) -> bool) -> Optio
     if let Some(old) = version.filter(|&version| version < OLDEST) {
         return Some(format!("the driver supports CUDA {}, {needed} is needed", version_text(old)));
     }
-    let missing = FUNCTIONS.split_whitespace().find(|&name| !has(name))?;
+    let missing = FUNCTIONS.iter().flat_map(|line| line.split(' ')).find(|&name| !has(name))?;
     let supports = match version {
         Some(known) => format!("CUDA {}", version_text(known)),
         None => "an unknown CUDA".to_owned(),
@@ -78,6 +79,6 @@ mod tests {
         // Types are `CU...`; the library itself is loaded by `is_culib_present` and `culib`.
         let is_function = |name: &&str| name.starts_with("cu") && *name != "culib";
         let called: BTreeSet<&str> = called.filter(is_function).collect();
-        assert_eq!(called, FUNCTIONS.split_whitespace().collect::<BTreeSet<&str>>());
+        assert_eq!(called, FUNCTIONS.iter().flat_map(|line| line.split(' ')).collect::<BTreeSet<&str>>());
     }
 }

@@ -131,7 +131,7 @@ impl Dropped {
         Self { count, what: what.into(), bytes: None, why: why.into() }
     }
 
-    /// The same; `None` if there are none.
+    /// The same; `None` if the count is 0.
     pub(super) fn from_count(count: u64, what: &str, why: &str) -> Option<Self> {
         (count > 0).then(|| Self::new(count, what, why))
     }
