@@ -29,7 +29,7 @@ fn at_level(problem: &SchedulingProblem, schedule: &Schedule, percent: u32) -> O
         let moved = schedule.clone().with_times(|event| event.seconds * factors.of(event));
         // No limit is needed: the order of events, not the number of bytes, keeps a placed schedule in its memory.
         times.push(simulate(&moved, None).ok()?.seconds);
-        least.push(factors.compute(problem));
+        least.push(factors.compute(problem)?);
     }
     times.sort_by(f64::total_cmp);
     least.sort_by(f64::total_cmp);
@@ -79,8 +79,8 @@ impl Factors {
         }
     }
 
-    /// The time of an iteration in which nothing waits.
-    fn compute(&self, problem: &SchedulingProblem) -> f64 {
+    /// The time of an iteration in which nothing waits; `None` if a time is longer than any may be.
+    fn compute(&self, problem: &SchedulingProblem) -> Option<f64> {
         let scaled = |times: &[f64], factors: &[f64]| {
             times.iter().zip(factors).map(|(time, factor)| time * factor).collect()
         };
@@ -91,7 +91,6 @@ impl Factors {
             scaled(times.backward(), &self.backward),
             scaled(times.accumulate(), &self.accumulate),
         );
-        let moved = moved.expect("times stay times");
-        planlab_graph::compute_bound(&problem.clone().with_times(moved)).seconds
+        Some(planlab_graph::compute_bound(&problem.clone().with_times(moved.ok()?)).seconds)
     }
 }
