@@ -16,7 +16,7 @@ const LEVELS: [u32; 4] = [5, 10, 20, 50];
 const DRAWS: usize = 50;
 
 /// The times of a schedule at each level. The draws depend on the problem alone, so they are the same for all
-/// schedulers.
+/// schedulers. A level is left out if one of its draws has a time above the most that is permitted, 10^18 s.
 pub(super) fn disturb(problem: &SchedulingProblem, schedule: &Verified) -> Vec<Disturbance> {
     LEVELS.iter().filter_map(|&percent| at_level(problem, schedule.schedule(), percent)).collect()
 }

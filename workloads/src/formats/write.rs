@@ -81,7 +81,7 @@ pub fn write_idealloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     let others = [
         (any(|buffer| buffer.pin.is_some()), "that a buffer is pinned"),
         (any(|buffer| buffer.align != Alignment::ONE), "an alignment"),
-        (instance.len() > (1 << 31) - 2, "so many buffers"),
+        (instance.len() > (1 << 31) - 2, "more than 2147483646 buffers"),
     ];
     check_features("idealloc CSV", instance, &others)?;
     let mut out = String::with_capacity(32 * instance.len() + 32);
