@@ -97,7 +97,7 @@ fn attempt(
     let tail = end_of(&mut child);
     let lines = listen(&mut child);
     let mut session = Session::new(request, instance, watch);
-    let verdict = session.follow(&mut child, &lines);
+    let verdict = session.follow(&child, &lines)?;
     let status = reap(&mut child)?;
     // Those of a child that its program has killed; otherwise the child ends them.
     if request.cells.iter().any(|cell| cell.planner.starts_with(external::PREFIX)) {
@@ -152,30 +152,30 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Follows the child until it is done or killed. With `None` the exit status gives the reason.
-    fn follow(&mut self, child: &mut Child, lines: &Lines) -> Option<Death> {
+    /// Follows the child until it is done or killed. With `None` the exit status gives the reason. Does not collect it.
+    fn follow(&mut self, child: &Child, lines: &Lines) -> io::Result<Option<Death>> {
         loop {
             if self.watch.cancel.is_cancelled() {
                 self.part(child, lines);
-                return Some(Death::Interrupted);
+                return Ok(Some(Death::Interrupted));
             }
             let now = Instant::now();
             if now >= self.deadline {
                 self.part(child, lines);
-                return Some(Death::Timeout);
+                return Ok(Some(Death::Timeout));
             }
             let patience = (self.deadline - now).min(Duration::from_millis(100));
             match lines.recv_timeout(patience) {
                 Ok(line) => {
                     if let Err(death) = self.hear(&line) {
                         terminate(child, lines);
-                        return Some(death);
+                        return Ok(Some(death));
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 // Another process may hold the stdout of a child that has ended.
-                Err(RecvTimeoutError::Timeout) if child.try_wait().is_ok_and(|status| status.is_some()) => {
-                    return lines.try_iter().find_map(|line| self.hear(&line).err());
+                Err(RecvTimeoutError::Timeout) if process::has_ended(child.id())? => {
+                    return Ok(lines.try_iter().find_map(|line| self.hear(&line).err()));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }

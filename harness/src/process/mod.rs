@@ -11,7 +11,9 @@ mod talk;
 mod usage;
 
 pub(crate) use child::{cancel_on_term, die_with_parent, receive, tell};
-pub(crate) use orphans::{adopt_orphans, collect, end_all, end_orphans, has_children, signal, spawn};
+pub(crate) use orphans::{
+    adopt_orphans, collect, end_all, end_orphans, has_children, has_ended, signal, spawn,
+};
 pub(crate) use parent::{Death, GRACE, Lines, cause, command, confine, end_of, listen, reap, send};
 pub(crate) use tail::{Tail, tail};
 #[cfg(feature = "reports")]
