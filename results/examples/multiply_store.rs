@@ -1,5 +1,5 @@
 //! Makes a large store from a real one: copies its rows as other seeds and repetitions of the same cells.
-//! `scripts/multiply-store` runs it.
+//! `cargo run --release --package planlab-results --example multiply_store -- STORE ROWS OUT`.
 
 use std::path::{Path, PathBuf};
 
