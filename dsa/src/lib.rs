@@ -37,55 +37,32 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod arenas;
-mod bound;
-mod budget;
-mod buffer;
-mod clock;
-mod columns;
-mod digest;
-mod instance;
-mod labels;
-pub mod letter;
-mod live_range;
-mod load;
-mod metrics;
+mod bounds;
 mod online;
-mod outcome;
-pub mod performance;
-mod plan;
-mod planner;
-#[cfg(feature = "debug-checks")]
-mod recheck;
+mod plans;
+mod problem;
 mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod text;
-mod units;
-mod verify;
+mod values;
 
-pub use arenas::ArenaPart;
-pub use bound::{
-    Bound, Claim, Evidence, Scope, alignment_bound, highest_rounded_load, initial_bound, pin_bound,
-};
-pub use budget::{Budget, CancelToken};
-pub use buffer::{Buffer, Pause, Piece, Pieces};
-pub use clock::Clock;
-pub use columns::{ColumnError, Columns};
-pub use digest::Digest;
-pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, gcd};
-pub use labels::{Label, Labels};
-pub use live_range::{EmptyLiveRange, LiveRange};
-pub use load::{Load, LoadCurve};
-pub use metrics::{fragmentation, gap};
+pub use bounds::{Bound, Claim, Evidence, alignment_bound, highest_rounded_load, initial_bound, pin_bound};
+pub use online::performance;
 pub use online::{
     AllocError, Audit, AuditError, Backing, Call, DeviceMemory, Meter, Metered, NO_OPERATIONS, NotLive,
     OnlineAllocator, Planning, Refused, Requests, Simulated, Usage,
 };
-pub use outcome::{Event, Halt, Mark, Outcome, PlanError, Stop};
-pub use plan::{Plan, VerifiedPlan};
-pub use planner::{Descriptor, Feature, Guarantee, Honours, Planner};
-pub use run::{Run, execute, execute_observed};
-pub use text::{is_unprintable, printable_line, printable_text};
-pub use units::{Address, Alignment, ArenaId, BufferId, Bytes, Offset, Step, Stream};
-pub use verify::Violation;
+pub use plans::{ArenaPart, Digest, Plan, VerifiedPlan, Violation};
+pub use problem::{
+    Arena, Buffer, ColumnError, Columns, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, Label,
+    Labels, Pause, Piece, Pieces, Scope, gcd,
+};
+pub use run::{
+    Budget, CancelToken, Descriptor, Event, Feature, Guarantee, Halt, Honours, Mark, Outcome, PlanError,
+    Planner, Run, Stop, execute, execute_observed,
+};
+pub use values::letter;
+pub use values::{
+    Address, Alignment, ArenaId, BufferId, Bytes, Clock, EmptyLiveRange, LiveRange, Load, LoadCurve, Offset,
+    Step, Stream, fragmentation, gap, is_unprintable, printable_line, printable_text,
+};

@@ -1,43 +1,27 @@
 //! The cost of serving a workload's requests, by an online allocator or from a plan, on simulated, host or device
 //! memory. Times are in nanoseconds, memory in bytes.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// What is done with the memory between a request and its free.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Work {
-    /// Nothing; only addresses are used.
-    #[default]
-    None,
-    /// Write one byte of each 4 KiB page.
-    Pages,
-    /// Write every byte after the request and check it before the free.
-    Pattern,
-    /// On a device: one kernel writes the buffer after the request and one reads it before the free.
-    Kernels,
-    /// Like `Kernels`, and keep the device busy for as long as the recorded operations take.
-    Operations,
+crate::named_enum! {
+    /// What is done with the memory between a request and its free.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Work {
+        /// Nothing; only addresses are used.
+        #[default]
+        None = "none",
+        /// Write one byte of each 4 KiB page.
+        Pages = "pages",
+        /// Write every byte after the request and check it before the free.
+        Pattern = "pattern",
+        /// On a device: one kernel writes the buffer after the request and one reads it before the free.
+        Kernels = "kernels",
+        /// Like `Kernels`, and keep the device busy for as long as the recorded operations take.
+        Operations = "operations",
+    }
 }
 
 impl Work {
-    /// All kinds of work.
-    pub const ALL: [Self; 5] = [Self::None, Self::Pages, Self::Pattern, Self::Kernels, Self::Operations];
-
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pages => "pages",
-            Self::Pattern => "pattern",
-            Self::Kernels => "kernels",
-            Self::Operations => "operations",
-        }
-    }
-
     /// Whether a processor of the host does the work.
     #[must_use]
     pub const fn is_for_host(self) -> bool {
@@ -51,46 +35,21 @@ impl Work {
     }
 }
 
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// How a measurement ended; every row has exactly one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// Every request was served.
-    #[default]
-    Complete,
-    /// The allocator had no memory for a request.
-    OutOfMemory,
-    /// Live memory was handed out again, or a check found other bytes than were written.
-    Corrupt,
-    /// The device or the contender is missing or lacks a required feature.
-    Unavailable,
-    /// The device failed, or the worker process crashed, was killed or wrote invalid output.
-    Failed,
-}
-
-impl End {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::OutOfMemory => "out-of-memory",
-            Self::Corrupt => "corrupt",
-            Self::Unavailable => "unavailable",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+crate::named_enum! {
+    /// How a measurement ended; every row has exactly one of these.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum End {
+        /// Every request was served.
+        #[default]
+        Complete = "complete",
+        /// The allocator had no memory for a request.
+        OutOfMemory = "out-of-memory",
+        /// Live memory was handed out again, or a check found other bytes than were written.
+        Corrupt = "corrupt",
+        /// The device or the contender is missing or lacks a required feature.
+        Unavailable = "unavailable",
+        /// The device failed, or the worker process crashed, was killed or wrote invalid output.
+        Failed = "failed",
     }
 }
 
@@ -254,16 +213,5 @@ mod tests {
         let of = |times: Vec<u64>| CallTime::of(times).map(|of| (of.median_ps, of.p99_ps, of.batches));
         assert_eq!(of(vec![7]), Some((7, 7, 1)));
         assert_eq!(of((1..=200).rev().collect()), Some((100, 199, 200)));
-    }
-
-    #[test]
-    fn names_are_those_in_files() {
-        for work in Work::ALL {
-            assert_eq!(serde_json::to_value(work).expect("a name"), work.name());
-            assert!(work.is_for_host() || work.is_for_device());
-        }
-        for end in [End::Complete, End::OutOfMemory, End::Corrupt, End::Unavailable, End::Failed] {
-            assert_eq!(serde_json::to_value(end).expect("a name"), end.name());
-        }
     }
 }

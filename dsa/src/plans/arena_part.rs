@@ -1,10 +1,10 @@
-//! Arenas one by one: an instance for each, and the load and height of each.
+//! Arenas one by one: an instance for each, and its part of a plan.
 //!
 //! Buffers of different arenas never meet, so loads and heights of the whole are sums.
 
 use std::borrow::Cow;
 
-use crate::{ArenaId, BufferId, Bytes, InPlace, Instance, KeepApart, Plan, VerifiedPlan};
+use crate::{ArenaId, BufferId, InPlace, Instance, KeepApart, Plan, VerifiedPlan};
 
 /// An arena as a separate instance: one arena without a name or a capacity.
 #[derive(Clone, Debug)]
@@ -60,30 +60,7 @@ impl Instance {
     }
 }
 
-impl Plan {
-    /// The largest end in each arena: its height. `None` if the plan does not have one offset per buffer, or if an end
-    /// exceeds 64 bits.
-    #[must_use]
-    pub fn arena_heights(&self, instance: &Instance) -> Option<Vec<Bytes>> {
-        if self.offsets.len() != instance.len() {
-            return None;
-        }
-        let mut tops = vec![Bytes::ZERO; instance.arenas().len()];
-        for (buffer, offset) in instance.buffers().iter().zip(&self.offsets) {
-            let top = &mut tops[buffer.arena.index()];
-            *top = (*top).max(Bytes::new(offset.end(buffer.size)?.get()));
-        }
-        Some(tops)
-    }
-}
-
 impl VerifiedPlan<'_> {
-    /// The height of each arena; [`VerifiedPlan::height`] is their sum.
-    #[must_use]
-    pub fn arena_heights(&self) -> Vec<Bytes> {
-        self.as_plan().arena_heights(self.instance()).expect("the plan is verified")
-    }
-
     /// The plan of one arena of [`Instance::split_arenas`].
     #[must_use]
     pub fn in_part(&self, part: &ArenaPart) -> Plan {
@@ -105,7 +82,7 @@ impl VerifiedPlan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arena, Buffer, LiveRange, Load, Offset, Step};
+    use crate::{Arena, Buffer, Bytes, LiveRange, Load, Offset, Step};
 
     fn buffer(size: u64, start: u32, end: u32, arena: u16) -> Buffer {
         let live = LiveRange::new(start, end).expect("not empty");

@@ -37,10 +37,20 @@ impl Digest {
         words.finish()
     }
 
-    pub(crate) fn of(instance: &Instance) -> Self {
+    /// The first 12 hexadecimal digits: enough to distinguish files.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.to_string()[..12].to_owned()
+    }
+}
+
+impl Instance {
+    /// A digest of everything that a planner can see; labels are not part of it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
         let mut words = Words::new("planlab instance 1");
-        words.put(instance.len() as u64);
-        for buffer in instance.buffers() {
+        words.put(self.len() as u64);
+        for buffer in self.buffers() {
             words.put(buffer.size.get());
             words.put(u64::from(buffer.live.start().get()));
             words.put(u64::from(buffer.live.end().get()));
@@ -55,26 +65,20 @@ impl Digest {
                 words.option(pause.window.as_ref().map(|window| window.end.get()));
             }
         }
-        words.put(instance.in_place().len() as u64);
-        for pair in instance.in_place() {
+        words.put(self.in_place().len() as u64);
+        for pair in self.in_place() {
             words.put(u64::from(pair.input.get()));
             words.put(u64::from(pair.output.get()));
         }
-        words.put(instance.arenas().len() as u64);
-        for arena in instance.arenas() {
+        words.put(self.arenas().len() as u64);
+        for arena in self.arenas() {
             words.option(arena.capacity.map(|capacity| capacity.get()));
         }
-        for pair in instance.apart() {
+        for pair in self.apart() {
             words.put(u64::from(pair.first.get()));
             words.put(u64::from(pair.second.get()));
         }
         words.finish()
-    }
-
-    /// The first 12 hexadecimal digits: enough to distinguish files.
-    #[must_use]
-    pub fn short(&self) -> String {
-        self.to_string()[..12].to_owned()
     }
 }
 

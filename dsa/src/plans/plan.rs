@@ -27,6 +27,21 @@ impl Plan {
         self.arena_heights(instance)?.into_iter().try_fold(Bytes::ZERO, Bytes::checked_add)
     }
 
+    /// The largest end in each arena: its height. `None` if the plan does not have one offset per buffer, or if an end
+    /// exceeds 64 bits.
+    #[must_use]
+    pub fn arena_heights(&self, instance: &Instance) -> Option<Vec<Bytes>> {
+        if self.offsets.len() != instance.len() {
+            return None;
+        }
+        let mut tops = vec![Bytes::ZERO; instance.arenas().len()];
+        for (buffer, offset) in instance.buffers().iter().zip(&self.offsets) {
+            let top = &mut tops[buffer.arena.index()];
+            *top = (*top).max(Bytes::new(offset.end(buffer.size)?.get()));
+        }
+        Some(tops)
+    }
+
     /// The scope of the bounds that apply to the plan.
     #[must_use]
     pub fn scope(&self) -> Scope {
@@ -57,6 +72,12 @@ impl<'i> VerifiedPlan<'i> {
     #[must_use]
     pub const fn height(&self) -> Bytes {
         self.height
+    }
+
+    /// The height of each arena; [`VerifiedPlan::height`] is their sum.
+    #[must_use]
+    pub fn arena_heights(&self) -> Vec<Bytes> {
+        self.plan.arena_heights(self.instance).expect("the plan is verified")
     }
 
     /// The offset of each buffer, by id.

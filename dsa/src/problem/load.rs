@@ -3,50 +3,7 @@
 //! A buffer that may overwrite another is not counted at its first step: its bytes can lie inside the other's, which are
 //! counted. So no plan is lower than the load, whether it hands buffers over or not.
 
-use crate::{ArenaId, Buffer, Bytes, Instance, LiveRange, Piece, Scope, Step};
-
-/// The most bytes in use at one step, and the first such step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Bytes.
-    pub bytes: Bytes,
-    /// The first step of the peak.
-    pub step: Step,
-}
-
-/// The bytes in use over time, as a step function.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoadCurve {
-    points: Vec<(Step, Bytes)>,
-}
-
-impl LoadCurve {
-    /// `(step, bytes)`: these bytes are in use from this step up to the next point's. Ascending by step; the last point
-    /// has 0 bytes. Empty for an instance without buffers.
-    #[must_use]
-    pub fn points(&self) -> &[(Step, Bytes)] {
-        &self.points
-    }
-
-    /// The highest point; the first if several are equal.
-    #[must_use]
-    pub fn peak(&self) -> Load {
-        let mut peak = Load::default();
-        for &(step, bytes) in &self.points {
-            if bytes > peak.bytes {
-                peak = Load { bytes, step };
-            }
-        }
-        peak
-    }
-
-    /// The bytes in use at `step`.
-    #[must_use]
-    pub fn at(&self, step: Step) -> Bytes {
-        let after = self.points.partition_point(|&(start, _)| start <= step);
-        after.checked_sub(1).map_or(Bytes::ZERO, |index| self.points[index].1)
-    }
-}
+use crate::{ArenaId, Buffer, Bytes, Instance, LiveRange, Load, LoadCurve, Piece, Scope};
 
 impl Instance {
     /// The load: the most bytes in use at one step, where a buffer that may overwrite another does not count at its
@@ -136,7 +93,7 @@ fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve
         }
     }
     changes.sort_unstable_by_key(|&(step, _)| step);
-    accumulate(&changes)
+    LoadCurve::from_changes(&changes)
 }
 
 /// The pieces that share no address in any plan of the scope: over all plans, without the first step of each buffer that
@@ -154,23 +111,10 @@ pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator
     })
 }
 
-fn accumulate(changes: &[(u32, i128)]) -> LoadCurve {
-    let mut points: Vec<(Step, Bytes)> = Vec::new();
-    let mut bytes = 0_i128;
-    for group in changes.chunk_by(|a, b| a.0 == b.0) {
-        bytes += group.iter().map(|&(_, change)| change).sum::<i128>();
-        let now = Bytes::new(u64::try_from(bytes).expect("totals of an instance fit 64 bits"));
-        if points.last().is_none_or(|&(_, before)| before != now) {
-            points.push((Step::new(group[0].0), now));
-        }
-    }
-    LoadCurve { points }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, BufferId, InPlace, LiveRange, Pause};
+    use crate::{Buffer, BufferId, InPlace, LiveRange, Pause, Step};
 
     fn buffer(size: u64, start: u32, end: u32) -> Buffer {
         Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))

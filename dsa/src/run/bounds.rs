@@ -1,6 +1,6 @@
 //! The bounds of a run: claims, and the decisions that follow from them.
 
-use super::{Run, State};
+use super::state::{Run, State};
 use crate::{ArenaId, Bound, Bytes, Claim, Event, Evidence, Halt, PlanError, Scope, Stop};
 
 impl Run<'_> {

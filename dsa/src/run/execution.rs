@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Observer, Run};
-use crate::bound::initial_bound;
-use crate::{Budget, Event, Halt, Instance, Outcome, PlanError, Planner, Scope, Stop};
+use super::state::{Observer, Run};
+use crate::{Budget, Event, Halt, Instance, Outcome, PlanError, Planner, Scope, Stop, initial_bound};
 
 /// Runs a planner on an instance.
 ///

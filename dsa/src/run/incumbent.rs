@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Run, State};
+use super::state::{Run, State};
 use crate::{Bytes, Event, Halt, Plan, PlanError, Stop, VerifiedPlan};
 
 /// The number of plans at the start of a run that are verified as soon as they are offered.

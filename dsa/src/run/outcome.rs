@@ -1,6 +1,5 @@
 //! The result of a run: why it ended, what it found, and when.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,45 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bound, Bytes, Claim, Feature, Scope, VerifiedPlan, Violation};
 
-/// Why a run ended; never an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stop {
-    /// The planner has finished, or has the lowest plan that it can make: one without hand-overs, if it uses none.
-    Finished,
-    /// The incumbent's height equals the bound.
-    Proved,
-    /// A plan fits the target.
-    TargetReached,
-    /// The bound lies above the target.
-    Infeasible,
-    /// The wall time is up.
-    Deadline,
-    /// The work is used up.
-    WorkLimit,
-    /// Ended from outside.
-    Cancelled,
-}
-
-impl Stop {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Proved => "proved",
-            Self::TargetReached => "target-reached",
-            Self::Infeasible => "infeasible",
-            Self::Deadline => "deadline",
-            Self::WorkLimit => "work-limit",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+crate::named_enum! {
+    /// Why a run ended; never an error.
+    pub enum Stop {
+        /// The planner has finished, or has the lowest plan that it can make: one without hand-overs, if it uses none.
+        Finished = "finished",
+        /// The incumbent's height equals the bound.
+        Proved = "proved",
+        /// A plan fits the target.
+        TargetReached = "target-reached",
+        /// The bound lies above the target.
+        Infeasible = "infeasible",
+        /// The wall time is up.
+        Deadline = "deadline",
+        /// The work is used up.
+        WorkLimit = "work-limit",
+        /// Ended from outside.
+        Cancelled = "cancelled",
     }
 }
 

@@ -1,11 +1,5 @@
 //! One run of a planner: clock, random numbers, incumbent, bound and trajectory.
 
-mod bounds;
-mod execution;
-mod incumbent;
-#[cfg(test)]
-mod tests;
-
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,59 +8,57 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub use execution::{execute, execute_observed};
-
 use crate::{
     Bound, Budget, Bytes, CancelToken, Clock, Event, Halt, Instance, Mark, Offset, Plan, Scope, Stop,
     VerifiedPlan,
 };
 
 /// Units of work between two readings of the clock.
-const WORK_PER_LOOK: u64 = 256;
+pub(super) const WORK_PER_LOOK: u64 = 256;
 
 /// Receives each event, and the units of work done by then.
-type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
+pub(super) type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
 
-struct State<'i> {
-    best: Option<Arc<VerifiedPlan<'i>>>,
+pub(super) struct State<'i> {
+    pub(super) best: Option<Arc<VerifiedPlan<'i>>>,
     /// The lowest plan, if its verification is pending.
-    pending: Option<Plan>,
+    pub(super) pending: Option<Plan>,
     /// The number of verified plans.
-    verified: u32,
+    pub(super) verified: u32,
     /// The work at which the next plan is verified.
-    due: u64,
-    bound: Bound,
+    pub(super) due: u64,
+    pub(super) bound: Bound,
     /// Bounds claimed without a proof.
-    claimed: Bound,
-    trajectory: Vec<Mark>,
-    verifying: Duration,
-    observer: Option<Observer<'i>>,
+    pub(super) claimed: Bound,
+    pub(super) trajectory: Vec<Mark>,
+    pub(super) verifying: Duration,
+    pub(super) observer: Option<Observer<'i>>,
 }
 
-struct Shared<'i> {
-    instance: &'i Instance,
-    budget: Budget,
-    scope: Scope,
+pub(super) struct Shared<'i> {
+    pub(super) instance: &'i Instance,
+    pub(super) budget: Budget,
+    pub(super) scope: Scope,
     /// Whether the planner counts units of work, so that they measure its progress.
-    counts_work: bool,
-    start: Duration,
-    work: AtomicU64,
+    pub(super) counts_work: bool,
+    pub(super) start: Duration,
+    pub(super) work: AtomicU64,
     /// The work at which the pending plan is verified; `u64::MAX` without one.
-    settle_at: AtomicU64,
+    pub(super) settle_at: AtomicU64,
     /// The height below which a plan is worth offering; `u64::MAX` at first.
-    below: AtomicU64,
+    pub(super) below: AtomicU64,
     /// How a plan or a bound ended the run; all forks see it at their next tick.
-    decided: OnceLock<Stop>,
-    state: Mutex<State<'i>>,
+    pub(super) decided: OnceLock<Stop>,
+    pub(super) state: Mutex<State<'i>>,
 }
 
 impl<'i> Shared<'i> {
     /// Wall time since the start of the run.
-    fn elapsed(&self) -> Duration {
+    pub(super) fn elapsed(&self) -> Duration {
         self.budget.clock.now().saturating_sub(self.start)
     }
 
-    fn state(&self) -> MutexGuard<'_, State<'i>> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State<'i>> {
         // A worker that panicked leaves valid state behind: each field is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,13 +66,13 @@ impl<'i> Shared<'i> {
 
 /// One run: instance, clock, random numbers, incumbent, bound, trajectory.
 pub struct Run<'i> {
-    shared: Arc<Shared<'i>>,
+    pub(super) shared: Arc<Shared<'i>>,
     rng: ChaCha8Rng,
     unread: u64,
 }
 
 impl<'i> Run<'i> {
-    fn new(
+    pub(super) fn new(
         (instance, scope): (&'i Instance, Scope),
         budget: Budget,
         seed: u64,
@@ -158,7 +150,7 @@ impl<'i> Run<'i> {
     }
 
     /// The units of work done so far, without work that other forks have not counted yet.
-    fn done(&self) -> u64 {
+    pub(super) fn done(&self) -> u64 {
         self.shared.work.load(Ordering::Relaxed) + self.unread
     }
 
@@ -235,11 +227,11 @@ impl<'i> Run<'i> {
     }
 
     /// Ends the run for every fork.
-    fn decide(&self, stop: Stop) -> Halt {
+    pub(super) fn decide(&self, stop: Stop) -> Halt {
         Halt::Stop(*self.shared.decided.get_or_init(|| stop))
     }
 
-    fn mark(&self, state: &mut State<'_>) {
+    pub(super) fn mark(&self, state: &mut State<'_>) {
         let mark = Mark {
             elapsed: self.shared.elapsed(),
             work: self.done(),

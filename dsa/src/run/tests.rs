@@ -275,12 +275,17 @@ fn a_plan_that_waits_is_verified_once_the_work_is_worth_it() {
         offer_many(run, 100)?;
         assert_eq!(run.height_to_beat(), Some(Bytes::new(13)));
         // Without a work limit, the clock is not read for less work.
-        run.tick(super::WORK_PER_LOOK)?;
-        run.tick(super::WORK_PER_LOOK)
+        run.tick(super::state::WORK_PER_LOOK)?;
+        run.tick(super::state::WORK_PER_LOOK)
     });
     let outcome = execute(&script, &instance, Budget::default(), 0);
     let last_plan = outcome.trajectory.iter().find(|mark| mark.height == Some(Bytes::new(13)));
-    assert_eq!(last_plan.map(|mark| mark.work), Some(super::WORK_PER_LOOK), "{:?}", outcome.trajectory);
+    assert_eq!(
+        last_plan.map(|mark| mark.work),
+        Some(super::state::WORK_PER_LOOK),
+        "{:?}",
+        outcome.trajectory
+    );
 }
 
 #[test]
