@@ -159,10 +159,10 @@ check:
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
      else echo "check: cargo-deny is not installed, licences not checked (cargo install cargo-deny)"; fi
 
-[group('test'), doc('write the golden heights again; say why in CHANGELOG.md under "Affects results"')]
+[group('test'), doc('write the golden heights and the table of options again; say why in CHANGELOG.md under "Affects results"')]
 bless:
-    PLANLAB_BLESS=1 cargo test --quiet --workspace --features planlab/debug-checks --test it golden::
-    @git --no-pager diff --stat -- harness/tests/golden
+    PLANLAB_BLESS=1 cargo test --quiet --workspace --features planlab/debug-checks --test it -- golden:: book::options::
+    @git --no-pager diff --stat -- harness/tests/golden docs
 
 # Other random cases each time, four times as many if there are hundreds; then hostile input and signals.
 [group('test'), doc('all tests RUNS times, before a release (hours)')]

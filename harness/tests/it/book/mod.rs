@@ -7,6 +7,8 @@
 mod commands;
 mod links;
 mod markdown;
+#[cfg(feature = "reports")]
+mod options;
 
 use std::collections::BTreeSet;
 use std::fs;
