@@ -29,8 +29,8 @@ pub extern "C" fn planlab_abi_version() -> u32 {
 /// A status in words: English, for ever valid, never null; also for numbers that are no status.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_status_text(status: c_int) -> *const c_char {
-    let known = planlab_status::ALL.into_iter().find(|known| *known as c_int == status);
-    known.map_or(c"no status of this library", planlab_status::text).as_ptr()
+    let known = planlab_status::TEXTS.into_iter().find(|(known, _)| *known as c_int == status);
+    known.map_or(c"no status of this library", |(_, text)| text).as_ptr()
 }
 
 /// Gives each of count buffers an offset.

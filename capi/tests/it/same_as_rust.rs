@@ -82,6 +82,17 @@ fn recorded_nets_have_the_plans_that_rust_gives_them() {
     }
 }
 
+/// Problems of rows with a first step, a width, a size, an alignment and a pin; some without alignments or pins.
+fn problems(rows: impl Strategy<Value = Vec<(i64, i64, u64, u64, i64)>>) -> impl Strategy<Value = Problem> {
+    (rows, any::<bool>(), any::<bool>()).prop_map(|(rows, aligned, pinned)| Problem {
+        lower: rows.iter().map(|row| row.0).collect(),
+        upper: rows.iter().map(|row| row.0.saturating_add(row.1)).collect(),
+        sizes: rows.iter().map(|row| row.2).collect(),
+        alignments: aligned.then(|| rows.iter().map(|row| row.3).collect()),
+        pins: pinned.then(|| rows.iter().map(|row| row.4).collect()),
+    })
+}
+
 /// Mostly plain buffers; now and then what no caller should hand in. Sizes and alignments are small, or refused: with one
 /// huge buffer beside small ones the exact search may count no work for billions of steps, and no limit ends it; see
 /// [`huge`].
@@ -93,13 +104,7 @@ fn problem() -> impl Strategy<Value = Problem> {
     let pin = prop_oneof![30 => Just(-1_i64), 2 => 0_i64..500, 1 => prop_oneof![Just(-2), Just(i64::MIN), Just(i64::MAX)]];
     let row = (step, width, size, align, pin);
     let rows = prop::collection::vec(row, 0..24);
-    (rows, any::<bool>(), any::<bool>()).prop_map(|(rows, aligned, pinned)| Problem {
-        lower: rows.iter().map(|row| row.0).collect(),
-        upper: rows.iter().map(|row| row.0.saturating_add(row.1)).collect(),
-        sizes: rows.iter().map(|row| row.2).collect(),
-        alignments: aligned.then(|| rows.iter().map(|row| row.3).collect()),
-        pins: pinned.then(|| rows.iter().map(|row| row.4).collect()),
-    })
+    problems(rows)
 }
 
 /// Few buffers at the edges of 64 bits, where an end, a sum of sizes or a multiple of an alignment may lie beyond.
@@ -117,13 +122,7 @@ fn huge() -> impl Strategy<Value = Problem> {
     ];
     let row = (prop_oneof![4 => 0_i64..12, 1 => any::<i64>()], 1_i64..6, size, align, pin);
     let rows = prop::collection::vec(row, 1..7);
-    (rows, any::<bool>(), any::<bool>()).prop_map(|(rows, aligned, pinned)| Problem {
-        lower: rows.iter().map(|row| row.0).collect(),
-        upper: rows.iter().map(|row| row.0.saturating_add(row.1)).collect(),
-        sizes: rows.iter().map(|row| row.2).collect(),
-        alignments: aligned.then(|| rows.iter().map(|row| row.3).collect()),
-        pins: pinned.then(|| rows.iter().map(|row| row.4).collect()),
-    })
+    problems(rows)
 }
 
 /// Whether a planner takes the problem.
@@ -135,12 +134,9 @@ fn takes(planner: &str, problem: &Problem) -> bool {
 /// The strategy reaches both sides: plans, and each kind of refusal.
 #[test]
 fn sizes_at_the_edge_are_planned_or_refused() {
-    let rows = |sizes: &[u64], alignments: &[u64]| Problem {
-        lower: vec![0; sizes.len()],
-        upper: vec![1; sizes.len()],
-        sizes: sizes.to_vec(),
-        alignments: Some(alignments.to_vec()),
-        pins: None,
+    let rows = |sizes: &[u64], alignments: &[u64]| {
+        let rows: Vec<_> = sizes.iter().map(|&size| (0, 1, size)).collect();
+        Problem { alignments: Some(alignments.to_vec()), ..Problem::new(&rows) }
     };
     for (problem, status) in [
         (rows(&[u64::MAX], &[1]), planlab_status::PLANLAB_OPTIMAL),
