@@ -20,40 +20,22 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod ancestors;
-mod builder;
-mod dot;
-mod error;
-mod graph;
-mod jsonl;
-mod liveness;
+mod computation;
+mod formats;
 mod order;
-mod parallel;
-mod parts;
-mod rehearsal;
-mod schedule;
-mod spans;
-mod storage;
-mod writers;
+pub mod schedule;
 
-pub use ancestors::{Ancestors, TooManyOperations};
-pub use builder::GraphBuilder;
-pub use dot::write_dot;
-pub use error::GraphError;
-pub use graph::{Graph, Place};
-pub use jsonl::{read_jsonl, write_jsonl};
-pub use liveness::{Lowered, OrderError, liveness, lower};
-pub use order::Dependencies;
-pub use parallel::{Safety, lower_for_all_orders};
-pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
-pub use rehearsal::{Clash, Rehearsal};
+pub use computation::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
+pub use formats::{PipeDream, ProfileError, read_jsonl, write_dot, write_jsonl};
+pub use order::{
+    Ancestors, Clash, Dependencies, Lowered, OrderError, Rehearsal, Safety, Storage, TooManyOperations,
+    liveness, lower, lower_for_all_orders,
+};
 pub use schedule::{
     Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
-    FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine, MapId, NetError,
-    PipeDream, ProfileError, Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence,
-    ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduledBuffer, Scheduler,
-    SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet,
-    Verified, Violation, Work, WorkspaceLimitError, compute_bound, execute_scheduler,
-    execute_scheduler_observed, gradient_sums, simulate, validate,
+    FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine, MapId, NetError, Schedule,
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span,
+    Stuck, Task, Timeline, Times, TimesError, TrainingNet, Verified, Violation, Work, WorkspaceLimitError,
+    compute_bound, execute_scheduler, execute_scheduler_observed, gradient_sums, simulate, validate,
 };
-pub use storage::Storage;

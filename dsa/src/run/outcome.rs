@@ -50,17 +50,17 @@ pub enum PlanError {
     Failed(String),
 }
 
-/// Ends a planner from any depth through `?`.
+/// Ends a planner from any depth through `?`; other kinds of runs have errors of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Halt {
+pub enum Halt<E = PlanError> {
     /// The run is over.
     Stop(Stop),
     /// The planner cannot go on.
-    Error(PlanError),
+    Error(E),
 }
 
-impl From<PlanError> for Halt {
-    fn from(error: PlanError) -> Self {
+impl<E> From<E> for Halt<E> {
+    fn from(error: E) -> Self {
         Self::Error(error)
     }
 }

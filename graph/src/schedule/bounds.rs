@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::training_net::{FunctionId, TrainingNet};
+use crate::{FunctionId, SchedulingProblem, TrainingNet};
 
 /// Relative difference below which two times count as equal: sums of seconds in another order, and the tolerance with
 /// which the validator compares times.
@@ -236,7 +235,7 @@ mod tests {
     use planlab_dsa::Bytes;
 
     use super::*;
-    use crate::schedule::training_net::{FeatureMap, Function, FunctionKind, MapId, Work};
+    use crate::{FeatureMap, Function, FunctionKind, MapId, Work};
 
     /// A net of equal maps: the first is an input, each of the others is made from these maps. The last one has a
     /// backward pass, and those with one input.

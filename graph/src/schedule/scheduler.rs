@@ -4,19 +4,17 @@
 //! before it counts. Schedules are ranked by time. The memory that their *offsets* need is reported separately, because
 //! it may exceed the most bytes taken at once.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use planlab_dsa::{Bytes, CancelToken, Clock, InstanceError, Stop};
+use planlab_dsa::Stop;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
 
-use crate::schedule::bounds::{ScheduleBound, compute_bound};
-use crate::schedule::events::Schedule;
-use crate::schedule::problem::SchedulingProblem;
-use crate::schedule::timeline::{Stuck, Timeline, simulate};
-use crate::schedule::validate::{Violation, validate};
+use super::bounds::{ScheduleBound, compute_bound};
+use super::error::{ScheduleError, ScheduleHalt};
+use super::outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};
+use super::verified::Verified;
+use crate::{Schedule, SchedulingProblem};
 
 /// A scheduling algorithm: an immutable configuration, and a [`ScheduleRun`] that holds all changing state.
 pub trait Scheduler: Send + Sync {
@@ -38,200 +36,6 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         (**self).schedule(run)
-    }
-}
-
-/// What is known of a scheduler before it runs.
-#[derive(Clone, Debug, Serialize)]
-pub struct SchedulerDescriptor {
-    /// The stable name: `pooch/retain`.
-    pub key: Cow<'static, str>,
-    /// What it does, in one line.
-    pub summary: Cow<'static, str>,
-    /// Whether the seed changes its schedules.
-    pub randomized: bool,
-    /// Where it was published.
-    pub reference: &'static str,
-    /// Running time in the number n of feature maps; one simulation is O(n).
-    pub complexity: &'static str,
-}
-
-/// The limits of a run.
-#[derive(Clone, Debug, Default)]
-pub struct ScheduleBudget {
-    /// Wall time from the start of the run. Default: no limit.
-    pub wall: Option<Duration>,
-    /// Units of work: simulated iterations. Default: no limit.
-    pub work: Option<u64>,
-    /// Stop as soon as an iteration takes at most this many seconds. Default: no target.
-    pub target: Option<f64>,
-    /// Ends the run from outside.
-    pub cancel: CancelToken,
-    /// The clock that measures the wall time.
-    pub clock: Clock,
-}
-
-/// A schedule that has passed the validator.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verified {
-    schedule: Schedule,
-    timeline: Timeline,
-    height: Bytes,
-}
-
-impl Verified {
-    /// Simulates a schedule, gives a draft the offsets of [`Schedule::best_fit`], and validates it.
-    ///
-    /// # Errors
-    ///
-    /// [`ScheduleError::Stuck`] if it does not run within the problem's capacity, [`ScheduleError::Invalid`] if it is
-    /// wrong.
-    pub fn new(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
-        let is_draft = schedule.buffers.iter().any(|buffer| buffer.offset.is_none());
-        if is_draft {
-            let timeline = simulate(&schedule, Some(problem.capacity))?;
-            let offsets = schedule.best_fit(&timeline);
-            return Self::placed(problem, schedule.place(&timeline, &offsets));
-        }
-        Self::placed(problem, schedule)
-    }
-
-    fn placed(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
-        let audited = validate(problem, &schedule, None)?;
-        let timeline = simulate(&schedule, Some(problem.capacity))?;
-        Ok(Self { schedule, timeline, height: audited.height })
-    }
-
-    /// The same schedule with other offsets, counted from the base.
-    ///
-    /// # Errors
-    ///
-    /// [`ScheduleError::Invalid`] if two buffers share an address.
-    ///
-    /// # Panics
-    ///
-    /// If there is not one offset per buffer.
-    pub fn with_offsets(
-        &self,
-        problem: &SchedulingProblem,
-        offsets: &[planlab_dsa::Offset],
-    ) -> Result<Self, ScheduleError> {
-        Self::placed(problem, self.schedule.clone().place(&self.timeline, offsets))
-    }
-
-    /// The placement problem of its buffers.
-    ///
-    /// # Errors
-    ///
-    /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
-    pub fn instance(&self) -> Result<planlab_dsa::Instance, InstanceError> {
-        self.schedule.instance(&self.timeline)
-    }
-
-    /// The placed schedule.
-    #[must_use]
-    pub const fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// The simulated run of the schedule.
-    #[must_use]
-    pub const fn timeline(&self) -> &Timeline {
-        &self.timeline
-    }
-
-    /// Seconds of one iteration.
-    #[must_use]
-    pub const fn seconds(&self) -> f64 {
-        self.timeline.seconds
-    }
-
-    /// The most bytes taken at once, base included.
-    #[must_use]
-    pub const fn live_peak(&self) -> Bytes {
-        self.timeline.peak
-    }
-
-    /// The memory that its offsets need, base included.
-    #[must_use]
-    pub const fn height(&self) -> Bytes {
-        self.height
-    }
-}
-
-/// Why a scheduler failed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// The scheduler offered a schedule that does not run to its end.
-    #[error("the schedule does not run: {0}")]
-    Stuck(#[from] Stuck),
-    /// The scheduler offered a schedule that the validator rejects.
-    #[error("the schedule is invalid: {0}")]
-    Invalid(#[from] Violation),
-    /// A bound above the time of a valid schedule.
-    #[error("a bound of {bound:e} s was claimed, but a valid schedule takes {seconds:e} s")]
-    Refuted {
-        /// The claimed bound.
-        bound: f64,
-        /// The time that refutes it.
-        seconds: f64,
-    },
-    /// Any other error, in the scheduler's words.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Ends a scheduler from any depth through `?`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ScheduleHalt {
-    /// The run is over.
-    Stop(Stop),
-    /// The scheduler failed.
-    Error(ScheduleError),
-}
-
-impl From<ScheduleError> for ScheduleHalt {
-    fn from(error: ScheduleError) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// A point of the trajectory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScheduleMark {
-    /// Time since the start of the run.
-    pub elapsed: Duration,
-    /// Units of work done until then.
-    pub work: u64,
-    /// The time of the best schedule.
-    pub seconds: f64,
-}
-
-/// The result of a run.
-#[derive(Clone, Debug)]
-pub struct ScheduleOutcome {
-    /// The fastest valid schedule.
-    pub best: Option<Verified>,
-    /// The best proven bound on the time of every schedule.
-    pub bound: ScheduleBound,
-    /// Why the run ended.
-    pub end: Result<Stop, ScheduleError>,
-    /// Why there is no schedule, in the scheduler's words, such as out of memory.
-    pub shortfall: Option<String>,
-    /// Improvements, ascending by time.
-    pub trajectory: Vec<ScheduleMark>,
-    /// Time from start to end, including simulation and validation.
-    pub elapsed: Duration,
-    /// Units of work done.
-    pub work: u64,
-}
-
-impl ScheduleOutcome {
-    /// The [gap](ScheduleBound::gap) of the best schedule; 0 means optimal. `None` without a schedule.
-    #[must_use]
-    pub fn gap(&self) -> Option<f64> {
-        Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 }
 
@@ -274,20 +78,10 @@ pub fn execute_scheduler_observed<'p>(
     seed: u64,
     observer: impl FnMut(&Verified) + 'p,
 ) -> ScheduleOutcome {
+    let rng = ChaCha8Rng::seed_from_u64(seed);
     let start = budget.clock.now();
-    let mut run = ScheduleRun {
-        problem,
-        budget,
-        start,
-        work: 0,
-        rng: ChaCha8Rng::seed_from_u64(seed),
-        best: None,
-        bound: compute_bound(problem),
-        shortfall: None,
-        trajectory: Vec::new(),
-        others: None,
-        observer: Box::new(observer),
-    };
+    let mut run = ScheduleRun::new(problem, budget, start, rng, compute_bound(problem));
+    run.observer = Box::new(observer);
     let end = match scheduler.schedule(&mut run) {
         Ok(()) => Ok(Stop::Finished),
         Err(ScheduleHalt::Stop(stop)) => Ok(stop),
@@ -305,6 +99,28 @@ pub fn execute_scheduler_observed<'p>(
 }
 
 impl<'p> ScheduleRun<'p> {
+    fn new(
+        problem: &'p SchedulingProblem,
+        budget: ScheduleBudget,
+        start: Duration,
+        rng: ChaCha8Rng,
+        bound: ScheduleBound,
+    ) -> Self {
+        Self {
+            problem,
+            budget,
+            start,
+            work: 0,
+            rng,
+            best: None,
+            bound,
+            shortfall: None,
+            trajectory: Vec::new(),
+            others: None,
+            observer: Box::new(|_| ()),
+        }
+    }
+
     /// The problem to schedule.
     #[must_use]
     pub const fn problem(&self) -> &'p SchedulingProblem {
@@ -385,19 +201,9 @@ impl<'p> ScheduleRun<'p> {
     ///
     /// The end is as of the other scheduler, but it may prove its best schedule, or fall short.
     pub fn consult(&mut self, scheduler: &dyn Scheduler) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
-        let mut run = ScheduleRun {
-            problem: self.problem,
-            budget: ScheduleBudget { target: None, ..self.budget.clone() },
-            start: self.start,
-            work: self.work,
-            rng: self.rng.clone(),
-            best: None,
-            bound: self.bound,
-            shortfall: None,
-            trajectory: Vec::new(),
-            others: Some(Vec::new()),
-            observer: Box::new(|_| ()),
-        };
+        let budget = ScheduleBudget { target: None, ..self.budget.clone() };
+        let mut run = ScheduleRun::new(self.problem, budget, self.start, self.rng.clone(), self.bound);
+        (run.work, run.others) = (self.work, Some(Vec::new()));
         let end = match scheduler.schedule(&mut run) {
             Err(ScheduleHalt::Stop(Stop::Proved)) => Ok(()),
             end => end,

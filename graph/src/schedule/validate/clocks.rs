@@ -1,14 +1,8 @@
 //! Computes what is surely complete when an event starts, and checks that its buffers are live.
 
-use super::{Audit, EventId, Violation};
-use crate::schedule::events::{Completions, Engine};
-
-/// The start of an event, and what is surely complete by then.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EventStart {
-    pub(super) seconds: f64,
-    pub(super) clock: Completions,
-}
+use super::audit::{Audit, EventStart};
+use super::violation::{EventId, Violation};
+use crate::{Completions, Engine};
 
 impl Audit<'_> {
     /// Finds the starts of all events: each is processed after everything that it waits for.

@@ -2,8 +2,9 @@
 
 use planlab_dsa::{BufferId, Bytes};
 
-use super::{Audit, Violation};
-use crate::schedule::events::Content;
+use super::audit::Audit;
+use super::violation::Violation;
+use crate::Content;
 
 impl Audit<'_> {
     pub(super) fn check_sizes(&self) -> Result<(), Violation> {

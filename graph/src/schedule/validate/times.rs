@@ -1,8 +1,8 @@
 //! Checks that no event is faster than the machine.
 
-use super::{Audit, Violation};
-use crate::schedule::events::{Engine, Task};
-use crate::schedule::training_net::MapId;
+use super::audit::Audit;
+use super::violation::Violation;
+use crate::{Engine, MapId, Task};
 
 /// Relative error that sums of seconds may have.
 const TOLERANCE: f64 = 1e-9;

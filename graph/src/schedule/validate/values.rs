@@ -7,19 +7,9 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::BufferId;
 
-use super::{Audit, EventId, Violation};
-use crate::schedule::events::{Content, Engine, Event, Task};
-use crate::schedule::training_net::{FunctionId, FunctionKind, MapId};
-
-/// A value that a buffer may hold; each has a number.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Value {
-    Map(MapId),
-    /// The contribution of a function's backward pass to the gradient of the input with this index.
-    Part(FunctionId, usize),
-    /// A sum of values by number, ascending.
-    Sum(Vec<usize>),
-}
+use super::audit::{Audit, Value};
+use super::violation::{EventId, Violation};
+use crate::{Content, Engine, Event, FunctionId, FunctionKind, MapId, Task};
 
 impl Audit<'_> {
     fn number(&mut self, value: Value) -> usize {

@@ -1,0 +1,171 @@
+//! A valid computation graph.
+
+use planlab_dsa::Bytes;
+
+use super::layout::{Layout, Place};
+use super::parts::{OpId, Operation, Tensor, TensorId};
+use super::spans::Span;
+use super::writers::Writers;
+
+/// A valid computation graph: operations in an order in which they can run.
+///
+/// An operation makes the tensors that it writes but does not read; an operation that updates a tensor (a parameter,
+/// say) does not make it. A tensor has at most one maker, and a byte at most one writer. A tensor that no operation
+/// makes is an input: it exists from the start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) makers: Vec<Option<OpId>>,
+    pub(crate) layout: Layout,
+    /// The maker of each tensor, or else that of its closest base that has one.
+    pub(crate) sources: Vec<Option<OpId>>,
+    pub(crate) writers: Writers,
+}
+
+impl Graph {
+    /// The tensors, by id.
+    #[must_use]
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The operations, by id.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The operation that makes a tensor; `None` if no operation does.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn maker(&self, tensor: TensorId) -> Option<OpId> {
+        self.makers[tensor.index()]
+    }
+
+    /// The operations in the order of the graph.
+    #[must_use]
+    pub fn order(&self) -> Vec<OpId> {
+        (0..self.operations.len()).map(OpId::from_index).collect()
+    }
+
+    /// The place of a tensor.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn place(&self, tensor: TensorId) -> Place {
+        let Span { root, start, .. } = self.span(tensor);
+        Place { root, offset: Bytes::new(start) }
+    }
+
+    /// The tensors in the storage of a root: the root, then the others in ascending order.
+    pub fn in_storage(&self, root: TensorId) -> impl Iterator<Item = TensorId> + '_ {
+        std::iter::once(root).chain(self.layout.parts(root).iter().copied())
+    }
+
+    /// The bytes of a tensor in its storage.
+    pub(crate) fn span(&self, tensor: TensorId) -> Span {
+        self.layout.span(tensor)
+    }
+
+    /// The operations that must have run before a tensor can be read, in ascending order: its maker; else the maker
+    /// of its closest base that has one; else the operations that write bytes of it. Empty for an input.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn sources(&self, tensor: TensorId) -> Vec<OpId> {
+        if let Some(maker) = self.sources[tensor.index()] {
+            return vec![maker];
+        }
+        let mut writers: Vec<OpId> = self.writers.of(self.span(tensor)).collect();
+        writers.sort_unstable();
+        writers.dedup();
+        writers
+    }
+
+    /// Whether a tensor exists from the start: it has no sources.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such tensor.
+    #[must_use]
+    pub fn is_input(&self, tensor: TensorId) -> bool {
+        self.sources[tensor.index()].is_none() && self.writers.of(self.span(tensor)).next().is_none()
+    }
+
+    /// The number of floating-point operations of the whole graph.
+    #[must_use]
+    pub fn flops(&self) -> u128 {
+        self.operations.iter().map(|operation| u128::from(operation.flops)).sum()
+    }
+
+    /// The tensors and the operations.
+    pub(crate) fn into_parts(self) -> (Vec<Tensor>, Vec<Operation>) {
+        (self.tensors, self.operations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GraphBuilder;
+
+    fn two() -> (GraphBuilder, TensorId, TensorId) {
+        let mut graph = Graph::builder();
+        let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
+        let large = graph.tensor(Tensor::new("large", Bytes::new(8)));
+        (graph, small, large)
+    }
+
+    #[test]
+    fn an_alias_of_an_alias_lies_in_the_root() {
+        let view = |bytes, base, offset| {
+            Tensor::new("view", Bytes::new(bytes)).within(TensorId::from_index(base), Bytes::new(offset))
+        };
+        let (mut graph, _, large) = two();
+        let half = graph.tensor(view(4, 1, 4));
+        let quarter = graph.tensor(view(2, 2, 1));
+        let graph = graph.build().expect("valid");
+        assert_eq!(graph.place(quarter), Place { root: large, offset: Bytes::new(5) });
+        assert_eq!(graph.in_storage(large).collect::<Vec<_>>(), [large, half, quarter]);
+    }
+
+    #[test]
+    fn a_tensor_is_there_after_its_maker_its_bases_or_those_of_its_pieces() {
+        let (mut graph, small, large) = two();
+        let pieces =
+            [0, 4].map(|at| graph.tensor(Tensor::new("", Bytes::new(4)).within(large, Bytes::new(at))));
+        let shown = graph.tensor(Tensor::new("", Bytes::new(4)).within(small, Bytes::ZERO));
+        let view = graph.operation(Operation::new("view").reads([small]).writes([shown]));
+        let f = graph.operation(Operation::new("f").reads([shown]).writes([pieces[0]]));
+        let g = graph.operation(Operation::new("g").reads([pieces[0]]).writes([pieces[1]]));
+        graph.operation(Operation::new("h").reads([large]));
+        let graph = graph.build().expect("valid");
+        assert_eq!(graph.sources(large), [f, g]);
+        assert_eq!(graph.sources(pieces[1]), [g]);
+        assert_eq!(graph.sources(small), []);
+        assert_eq!(graph.sources(shown), [view]);
+    }
+
+    /// A cache with one half that exists from the start and another that is written.
+    #[test]
+    fn a_piece_that_nobody_writes_is_an_input() {
+        let (mut graph, _, cache) = two();
+        let piece = |at| Tensor::new("", Bytes::new(4)).within(cache, Bytes::new(at));
+        let [past, new] = [0, 4].map(|at| graph.tensor(piece(at)));
+        graph.operation(Operation::new("look").reads([past]));
+        let f = graph.operation(Operation::new("f").writes([new]));
+        graph.operation(Operation::new("attend").reads([cache]));
+        let graph = graph.build().expect("valid");
+        assert_eq!((graph.sources(past), graph.sources(cache)), (vec![], vec![f]));
+        assert!(graph.is_input(past) && !graph.is_input(new) && !graph.is_input(cache));
+        assert!(graph.storages()[0].from_start);
+    }
+}

@@ -1,0 +1,217 @@
+//! Graph JSON Lines: a header object, then one object for each operation in execution order.
+//!
+//! ```text
+//! {"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64,"category":"input"}]}
+//! {"op":"relu","name":"r1","reads":["x"],"writes":[{"tensor":"y","bytes":64}],"inplace":[["x","y"]]}
+//! ```
+//!
+//! The header lists the inputs (tensors that no operation makes). The first mention of a tensor, in the header or in
+//! `writes`, gives its size in `bytes`. Later mentions may leave out its fields, repeat them or add others; a mention
+//! that contradicts an earlier one is an error. `"output":true` keeps a tensor to the end, and `"external":true` leaves
+//! its memory to the caller.
+//! `"alias":"x","at":16` places a tensor in the storage of another, from its byte 16 (without `at`: 0). `workspace`
+//! (bytes), `flops`, `seconds` and `stream` (a number) are optional.
+//!
+//! With `"order":"any"` in the header, operations may come in any order. They are sorted like in
+//! [`GraphBuilder::build_in_any_order`](crate::GraphBuilder::build_in_any_order).
+//!
+//! Tensors are numbered in the order of writing: first the inputs, as the file mentions them, then the others, as
+//! operations make them. So a graph stays the same if it is read, written and read again.
+
+mod raw;
+mod read;
+mod write;
+
+pub use read::read_jsonl;
+pub use write::write_jsonl;
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Bytes, Stream};
+
+    use super::write::names;
+    use super::*;
+    use crate::{Graph, Tensor, TensorId};
+
+    const TWO: &str = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64,"category":"input"}]}
+{"op":"relu","name":"r1","reads":["x"],"writes":[{"tensor":"y","bytes":64}],"inplace":[["x","y"]]}
+{"op":"gemm","reads":["y"],"writes":[{"tensor":"z","bytes":32,"output":true,"external":true}],"workspace":8,"flops":100,"seconds":0.5}
+"#;
+
+    #[test]
+    fn a_graph_comes_back_as_it_was() {
+        let graph = read_jsonl("two.jsonl", TWO).expect("valid");
+        assert_eq!(graph.operations().len(), 2);
+        assert_eq!(write_jsonl(&graph), TWO);
+    }
+
+    #[test]
+    fn aliases_and_streams_come_back() {
+        let text = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64}]}
+{"op":"split","reads":["x"],"writes":[{"tensor":"a","bytes":32,"alias":"x"},{"tensor":"b","bytes":32,"alias":"x","at":32}]}
+{"op":"relu","reads":["b"],"writes":[{"tensor":"y","bytes":32}],"stream":1}
+"#;
+        let graph = read_jsonl("views.jsonl", text).expect("valid");
+        assert_eq!(write_jsonl(&graph), text);
+        assert_eq!(graph.place(TensorId::from_index(2)).offset, Bytes::new(32));
+        assert_eq!(graph.operations()[1].stream, Stream::new(1));
+    }
+
+    #[test]
+    fn operations_in_any_order_are_sorted() {
+        let (header, operations) = TWO.split_once('\n').expect("lines");
+        let lines: Vec<&str> = operations.lines().rev().collect();
+        let any = header.replace("\"version\":1", "\"version\":1,\"order\":\"any\"");
+        let graph = read_jsonl("any.jsonl", &format!("{any}\n{}", lines.join("\n"))).expect("valid");
+        assert_eq!(write_jsonl(&graph), TWO);
+        let error =
+            read_jsonl("two.jsonl", &format!("{header}\n{}", lines.join("\n"))).expect_err("no order");
+        assert!(error.to_string().contains(" before "), "{error}");
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let header = r#"{"planlab":"graph","version":1}"#;
+        let any = r#"{"planlab":"graph","version":1,"order":"any"}"#;
+        let huge = r#"{"op":"h","writes":[{"tensor":"huge","bytes":18446744073709551615}]}"#;
+        let op = |name: &str, reads: &[&str], writes: &[&str]| {
+            let writes: Vec<String> =
+                writes.iter().map(|name| format!(r#"{{"tensor":"{name}","bytes":4}}"#)).collect();
+            format!(r#"{{"op":"f","name":"{name}","reads":{reads:?},"writes":[{}]}}"#, writes.join(","))
+        };
+        for (text, place) in [
+            ("", "bad:1: the file is empty"),
+            (r#"{"planlab":"plan","version":1}"#, "bad:1: a `plan` of version 1"),
+            (&format!("{header}\n\n{{\"op\":\"f\",\"reads\":[\"x\"]}}"), "bad:3: tensor `x` is unknown"),
+            (&format!("{header}\n{{\"op\":\"f\",\"colour\":1}}"), "bad:2: not an operation: unknown field"),
+            (
+                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"x\",\"bytes\":-1}}]}}"),
+                "bad:2: not an",
+            ),
+            (
+                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"x\",\"bytes\":0}}]}}"),
+                "bad:2: tensor `x`",
+            ),
+            (&format!("{header}\n{{\"op\":\"f\",\"seconds\":-1.0}}"), "bad:2: `f` (line 2) takes -1 seconds"),
+            (
+                &format!("{header}\n{}\n{}", op("a", &["x"], &[]), op("b", &[], &["x"])),
+                "bad:2: `a` (line 2) reads tensor `x` before `b` (line 3) makes it",
+            ),
+            (
+                &format!("{header}\n{}\n{}", op("a", &[], &["x"]), op("b", &[], &["x"])),
+                "bad:3: `a` (line 2) and `b` (line 3) both write tensor `x`",
+            ),
+            (
+                &format!("{any}\n{}\n\n{}", op("a", &["y"], &["x"]), op("b", &["x"], &["y"])),
+                "bad:2: operations wait for each other in a cycle: `a` (line 2) -> `b` (line 4) -> `a` (line 2)",
+            ),
+            (
+                &format!(
+                    "{header}\n{{\"op\":\"f\",\"writes\":[{}]}}",
+                    r#"{"tensor":"v","bytes":4,"alias":"w"}"#
+                ),
+                "bad:2: tensor `w` is unknown",
+            ),
+            (
+                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"v\",\"bytes\":4,\"at\":4}}]}}"),
+                "bad:2: tensor `v` has `at`, but no `alias`",
+            ),
+            (
+                &format!("{header}\n{}\n{}", op("a", &[], &["x"]), huge),
+                "bad:3: tensor `huge` brings the total size of the tensors above",
+            ),
+        ] {
+            let error = read_jsonl("bad", text).expect_err(text);
+            assert!(error.to_string().starts_with(place), "{error}\n{text}");
+        }
+    }
+
+    #[test]
+    fn mentions_of_a_tensor_are_merged() {
+        let text = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64},{"tensor":"w","bytes":64}]}
+{"op":"update","reads":["x"],"writes":[{"tensor":"x","category":"state","output":true,"bytes":64}]}
+{"op":"view","reads":["w"],"writes":[{"tensor":"v","bytes":8}]}
+{"op":"update","reads":["v","x"],"writes":[{"tensor":"v","alias":"w","at":8},{"tensor":"x","output":true}]}
+"#;
+        let graph = read_jsonl("merged.jsonl", text).expect("valid");
+        let x = Tensor::new("x", Bytes::new(64)).with_category("state").as_output();
+        let v = Tensor::new("v", Bytes::new(8)).within(TensorId::from_index(1), Bytes::new(8));
+        assert_eq!((&graph.tensors()[0], &graph.tensors()[2]), (&x, &v));
+    }
+
+    #[test]
+    fn a_mention_that_contradicts_an_earlier_one_is_an_error() {
+        let of = |first: &str, later: &str| {
+            let text = format!(
+                "{{\"planlab\":\"graph\",\"version\":1,\"tensors\":[{{\"tensor\":\"y\",\"bytes\":64}},{{\"tensor\":\"x\",\
+                 \"bytes\":4,{first}}}]}}\n\n{{\"op\":\"f\",\"reads\":[\"x\"],\"writes\":[{{\"tensor\":\"x\",{later}}}]}}"
+            );
+            read_jsonl("bad", &text).map_err(|error| error.to_string())
+        };
+        let alias = r#""alias":"y""#;
+        for (first, later, told) in [
+            (alias, r#""bytes":8"#, "`bytes` 8 here, but 4 on line 1"),
+            (r#""category":"a""#, r#""category":"b""#, "`category` \"b\" here, but \"a\" on line 1"),
+            (r#""output":false"#, r#""output":true"#, "`output` true here, but false on line 1"),
+            (r#""external":true"#, r#""external":false"#, "`external` false here, but true on line 1"),
+            (alias, r#""alias":"x""#, "`alias` \"x\" here, but \"y\" on line 1"),
+            (alias, r#""at":4"#, "`at` 4 here, but 0 on line 1"),
+        ] {
+            let error = of(first, later).expect_err(told);
+            assert_eq!(error, format!("bad:3: tensor `x` has {told}"));
+        }
+        assert!(of(alias, r#""at":0,"bytes":4,"output":false"#).is_ok());
+    }
+
+    #[test]
+    fn every_tensor_has_a_name_of_its_own() {
+        let mut graph = Graph::builder();
+        for name in ["", "#0", "a", "a", "a#2", "#0#", ""] {
+            graph.tensor(Tensor::new(name, Bytes::new(1)));
+        }
+        let graph = graph.build().expect("valid");
+        assert_eq!(names(&graph), ["#0##", "#0", "a#2#", "a#3", "a#2", "#0#", "#6"]);
+        assert_eq!(read_jsonl("again", &write_jsonl(&graph)).expect("valid").tensors().len(), 7);
+    }
+
+    #[test]
+    fn a_graph_that_is_read_written_and_read_is_the_same() {
+        // An output in the header before the input, and a time with 17 digits.
+        let text = r#"{"planlab":"graph","version":1,"order":"any","tensors":[{"tensor":"y","bytes":4,"output":true},{"tensor":"x","bytes":8}]}
+{"op":"g","reads":["v"],"writes":[{"tensor":"y"}],"seconds":7.2057594037927933e-5,"inplace":[["v","y"]]}
+{"op":"f","reads":["x"],"writes":[{"tensor":"v","bytes":4,"alias":"x","at":4}],"seconds":1.7976931348623157e308}
+{"op":"update","reads":["x"],"writes":[{"tensor":"x"}],"seconds":0.30000000000000004}
+"#;
+        let graph = read_jsonl("any", text).expect("valid");
+        let written = write_jsonl(&graph);
+        assert_eq!(read_jsonl("again", &written).expect("valid"), graph, "{written}");
+        let names: Vec<&str> = graph.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
+        assert_eq!(names, ["x", "v", "y"]);
+    }
+
+    #[test]
+    fn a_read_before_any_write_is_named_unless_the_header_has_the_tensor() {
+        let update = r#"{"op":"f","reads":["a"],"writes":[{"tensor":"a","bytes":4}]}"#;
+        let error = read_jsonl("g", &format!("{{\"planlab\":\"graph\",\"version\":1}}\n{update}"))
+            .expect_err("a read");
+        assert!(
+            error.to_string().starts_with("g:2: tensor `a` is read before any operation writes it"),
+            "{error}"
+        );
+        let header = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"a","bytes":4}]}"#;
+        assert!(read_jsonl("g", &format!("{header}\n{update}")).is_ok());
+    }
+
+    #[test]
+    fn overlapping_writers_are_named() {
+        let text = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":8}]}
+{"op":"f","writes":[{"tensor":"a","bytes":5,"alias":"x"}]}
+{"op":"g","writes":[{"tensor":"b","bytes":4,"alias":"x","at":4}]}
+"#;
+        let error = read_jsonl("bad", text).expect_err("byte 4 has two writers").to_string();
+        assert!(
+            error.starts_with("bad:3: `g` (line 3) writes tensor `b`, which shares bytes with"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! JSON Lines: a header object, then an object on each line.
+
+use planlab_files::FormatError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The header of a file, and the further lines, each with its number; empty lines are left out.
+///
+/// # Errors
+///
+/// If there is no header.
+pub(super) fn split_header<'t>(
+    file: &str,
+    text: &'t str,
+) -> Result<((u64, &'t str), impl Iterator<Item = (u64, &'t str)> + use<'t>), FormatError> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());
+    let header = lines.next();
+    let empty = || FormatError::new(file, 1, "the file is empty: there is no header object");
+    Ok((header.ok_or_else(empty)?, lines))
+}
+
+/// The header of a file of this kind, in version 1. A wrong kind is reported before errors in the fields.
+pub(super) fn parse_header<H: DeserializeOwned>(text: &str, kind: &str) -> Result<H, String> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        planlab: String,
+        version: u32,
+    }
+    let bad = |error: serde_json::Error| format!("not a header: {error}");
+    let Kind { planlab, version } = serde_json::from_str(text).map_err(bad)?;
+    if planlab != kind || version != 1 {
+        return Err(format!("a `{planlab}` of version {version}, not a {kind} of version 1"));
+    }
+    serde_json::from_str(text).map_err(bad)
+}
+
+/// An object as a line.
+pub(super) fn to_line(object: &impl Serialize) -> String {
+    // Numbers, strings and lists of them always have a JSON form.
+    serde_json::to_string(object).map_or_else(|_| String::new(), |text| text + "\n")
+}

@@ -1,0 +1,12 @@
+//! The files of graphs, nets and schedules, and the pictures of graphs.
+
+mod dot;
+mod graph_jsonl;
+mod lines;
+mod net_jsonl;
+mod pipedream;
+mod schedule_jsonl;
+
+pub use dot::write_dot;
+pub use graph_jsonl::{read_jsonl, write_jsonl};
+pub use pipedream::{PipeDream, ProfileError};

@@ -1,0 +1,8 @@
+//! Schedules as events of engines: their data, how they run, and where their buffers lie.
+
+mod placing;
+mod schedule;
+mod timeline;
+
+pub use schedule::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
+pub use timeline::{Span, Stuck, Timeline, simulate};

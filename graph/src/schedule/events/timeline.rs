@@ -1,0 +1,363 @@
+//! The event simulator: the start and end of every event of a schedule, and the memory taken over time.
+//!
+//! Time advances from completion to completion. After each one, the simulator starts every event that can start: on
+//! every idle engine the next event, if its conditions are met and there is room for the buffers that it writes. Copies
+//! out go first, as they free memory; computing goes before copies in.
+//!
+//! # Complexity
+//!
+//! O(n) for n events and their buffers: each start and each completion checks the next event of three engines.
+
+use planlab_dsa::{BufferId, Bytes};
+
+use super::schedule::{Completions, Engine, Event, Schedule};
+
+/// The time span of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Span {
+    /// Start in seconds from the start of the iteration.
+    pub start: f64,
+    /// End in seconds from the start of the iteration.
+    pub end: f64,
+    /// The moment of the start. Moments number the times of starts and completions in ascending order; at one moment,
+    /// completions come before starts.
+    pub began: u32,
+    /// The moment of the completion; after `began`, even for an event of zero duration.
+    pub ended: u32,
+}
+
+/// The simulated run of a schedule.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// The spans of each engine's events, in the order of [`Engine::ALL`].
+    pub spans: [Vec<Span>; 3],
+    /// Seconds from the start to the last completion.
+    pub seconds: f64,
+    /// The most bytes taken at once, base included.
+    pub peak: Bytes,
+    /// The bytes taken from each time on, ascending in time; base included.
+    pub memory: Vec<(f64, Bytes)>,
+    /// The number of moments.
+    pub moments: u32,
+}
+
+/// Why a schedule does not run to its end.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stuck {
+    /// Only memory prevents an event from starting, and no running event would free any.
+    #[error(
+        "out of memory after {seconds:.6} s: event {event} of `{}` asks for {asked} bytes, {taken} of {capacity} are taken",
+        engine.name()
+    )]
+    OutOfMemory {
+        /// The time.
+        seconds: f64,
+        /// The engine of the event.
+        engine: Engine,
+        /// The index of the event on its engine.
+        event: usize,
+        /// The bytes that it requests.
+        asked: Bytes,
+        /// The bytes that are taken.
+        taken: Bytes,
+        /// The available bytes.
+        capacity: Bytes,
+    },
+    /// Every next event waits for one that has not run.
+    #[error("deadlock after {seconds:.6} s: event {event} of `{}` waits for an event that waits for it", engine.name())]
+    Deadlock {
+        /// The time.
+        seconds: f64,
+        /// The engine of the first waiting event.
+        engine: Engine,
+        /// The index of the event on its engine.
+        event: usize,
+    },
+}
+
+/// The order in which idle engines are checked.
+const PRIORITY: [Engine; 3] = [Engine::Out, Engine::Compute, Engine::In];
+
+/// Runs a schedule, draft or placed, in `capacity` bytes; without a capacity, in unlimited memory. Only the *number* of
+/// bytes counts here: [`validate`](crate::validate) checks the offsets.
+///
+/// # Errors
+///
+/// [`Stuck`] if it does not run to its end.
+///
+/// # Panics
+///
+/// If the schedule refers to a buffer that does not exist.
+pub fn simulate(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline, Stuck> {
+    let mut run = Simulation::new(schedule, capacity.map_or(u64::MAX, Bytes::get));
+    loop {
+        run.start_what_can();
+        if !run.advance() {
+            break;
+        }
+    }
+    run.finish()
+}
+
+/// The bytes of some buffers; sizes in a file may exceed 64 bits in total.
+fn total(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
+    buffers.iter().fold(0, |sum, &id| sum.saturating_add(schedule.buffer(id).bytes.get()))
+}
+
+struct Simulation<'s> {
+    schedule: &'s Schedule,
+    capacity: u64,
+    taken: u64,
+    peak: u64,
+    now: f64,
+    moment: u32,
+    /// For each engine, the number of complete events.
+    done: Completions,
+    /// For each engine, the number of started events.
+    started: Completions,
+    spans: [Vec<Span>; 3],
+    memory: Vec<(f64, Bytes)>,
+}
+
+impl<'s> Simulation<'s> {
+    fn new(schedule: &'s Schedule, capacity: u64) -> Self {
+        let taken = schedule.base.get().saturating_add(total(schedule, &schedule.resident));
+        Self {
+            schedule,
+            capacity,
+            taken,
+            peak: taken,
+            now: 0.0,
+            moment: 0,
+            done: [0; 3],
+            started: [0; 3],
+            spans: Engine::ALL.map(|engine| Vec::with_capacity(schedule.of(engine).len())),
+            memory: vec![(0.0, Bytes::new(taken))],
+        }
+    }
+
+    fn head(&self, engine: Engine) -> Option<&'s Event> {
+        self.schedule.of(engine).get(self.started[engine.index()] as usize)
+    }
+
+    fn is_idle(&self, engine: Engine) -> bool {
+        self.started[engine.index()] == self.done[engine.index()]
+    }
+
+    fn is_ready(&self, event: &Event) -> bool {
+        let complete = event.waits().iter().zip(&self.done).all(|(wanted, done)| wanted <= done);
+        complete && event.with.is_none_or(|place| place < self.started[Engine::Compute.index()])
+    }
+
+    fn asked(&self, event: &Event) -> u64 {
+        total(self.schedule, &event.writes)
+    }
+
+    fn start_what_can(&mut self) {
+        loop {
+            let before = self.started;
+            for engine in PRIORITY {
+                let Some(event) = self.head(engine) else { continue };
+                if self.is_idle(engine) && self.is_ready(event) {
+                    self.start(engine, event);
+                }
+            }
+            if self.started == before {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self, engine: Engine, event: &Event) {
+        let asked = self.asked(event);
+        if self.taken.saturating_add(asked) > self.capacity {
+            return;
+        }
+        if asked > 0 {
+            self.taken = self.taken.saturating_add(asked);
+            self.peak = self.peak.max(self.taken);
+            self.note_memory();
+        }
+        self.started[engine.index()] += 1;
+        let end = self.now + event.seconds;
+        self.spans[engine.index()].push(Span { start: self.now, end, began: self.moment, ended: u32::MAX });
+    }
+
+    fn note_memory(&mut self) {
+        let taken = Bytes::new(self.taken);
+        match self.memory.last_mut() {
+            Some((time, bytes)) if *time == self.now => *bytes = taken,
+            _ => self.memory.push((self.now, taken)),
+        }
+    }
+
+    /// Advances to the next completion. Returns whether anything was running.
+    fn advance(&mut self) -> bool {
+        let running = Engine::ALL.into_iter().filter(|&engine| !self.is_idle(engine));
+        let ends = running.filter_map(|engine| self.spans[engine.index()].last().map(|span| span.end));
+        let Some(next) = ends.min_by(f64::total_cmp) else { return false };
+        self.now = next;
+        self.moment += 1;
+        for engine in Engine::ALL {
+            let (is_idle, moment) = (self.is_idle(engine), self.moment);
+            let Some(span) = self.spans[engine.index()].last_mut() else { continue };
+            if !is_idle && span.end <= next {
+                span.ended = moment;
+                self.complete(engine);
+            }
+        }
+        true
+    }
+
+    fn complete(&mut self, engine: Engine) {
+        let schedule = self.schedule;
+        let event = &schedule.of(engine)[self.done[engine.index()] as usize];
+        self.done[engine.index()] += 1;
+        let freed = total(schedule, &event.frees);
+        if freed > 0 {
+            self.taken = self.taken.saturating_sub(freed);
+            self.note_memory();
+        }
+    }
+
+    fn finish(self) -> Result<Timeline, Stuck> {
+        let waiting = |&engine: &Engine| self.head(engine).is_some();
+        let is_ready = |&engine: &Engine| self.head(engine).is_some_and(|event| self.is_ready(event));
+        let seconds = self.now;
+        let place = |engine: Engine| self.started[engine.index()] as usize;
+        if let Some(engine) = PRIORITY.into_iter().find(is_ready) {
+            let asked = self.head(engine).map_or(0, |event| self.asked(event));
+            return Err(Stuck::OutOfMemory {
+                seconds,
+                engine,
+                event: place(engine),
+                asked: Bytes::new(asked),
+                taken: Bytes::new(self.taken),
+                capacity: Bytes::new(self.capacity),
+            });
+        }
+        if let Some(engine) = PRIORITY.into_iter().find(waiting) {
+            return Err(Stuck::Deadlock { seconds, engine, event: place(engine) });
+        }
+        Ok(Timeline {
+            spans: self.spans,
+            seconds,
+            peak: Bytes::new(self.peak),
+            memory: self.memory,
+            moments: self.moment + 1,
+        })
+    }
+}
+
+impl Timeline {
+    /// The spans of an engine's events.
+    #[must_use]
+    pub fn of(&self, engine: Engine) -> &[Span] {
+        &self.spans[engine.index()]
+    }
+
+    /// The idle periods of an engine longer than `least` seconds before its last completion, as start and end.
+    #[must_use]
+    pub fn idle(&self, engine: Engine, least: f64) -> Vec<(f64, f64)> {
+        let mut free_from = 0.0;
+        let mut idle = Vec::new();
+        for span in self.of(engine) {
+            if span.start - free_from > least {
+                idle.push((free_from, span.start));
+            }
+            free_from = span.end;
+        }
+        idle
+    }
+
+    /// For each engine, the number of events complete at a moment.
+    #[must_use]
+    pub fn complete_at(&self, moment: u32) -> Completions {
+        let complete = |spans: &Vec<Span>| spans.partition_point(|span| span.ended <= moment);
+        self.spans.each_ref().map(|spans| u32::try_from(complete(spans)).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Content, FunctionId, MapId, Task};
+
+    fn bytes(size: u64) -> Bytes {
+        Bytes::new(size)
+    }
+
+    /// Two functions and a swap of the first one's output: `[buffers of 8 bytes]`.
+    fn swap() -> Schedule {
+        let map = MapId::from_index(0);
+        let mut schedule = Schedule { base: bytes(2), ..Schedule::default() };
+        let [first, second, back] =
+            [0, 1, 2].map(|version| schedule.add_buffer(Content::Map(map), version, bytes(8)));
+        let function = |index, seconds| Event::new(Task::Forward(FunctionId::from_index(index)), seconds);
+        let end = Event::new(Task::Backward(FunctionId::from_index(1)), 1.0);
+        schedule.events = [
+            vec![
+                Event { writes: vec![first], ..function(0, 2.0) },
+                Event { writes: vec![second], frees: vec![second], ..function(1, 3.0) },
+                Event { after: [0, 0, 1], reads: vec![back], frees: vec![back], ..end },
+            ],
+            vec![Event {
+                after: [1, 0, 0],
+                reads: vec![first],
+                frees: vec![first],
+                ..Event::new(Task::CopyOut(map), 4.0)
+            }],
+            vec![Event { after: [0, 1, 0], writes: vec![back], ..Event::new(Task::CopyIn(map), 5.0) }],
+        ];
+        schedule
+    }
+
+    #[test]
+    fn copies_run_beside_functions() {
+        let timeline = simulate(&swap(), None).expect("runs");
+        let times =
+            |engine| timeline.of(engine).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
+        assert_eq!(times(Engine::Compute), [(0.0, 2.0), (2.0, 5.0), (11.0, 12.0)]);
+        assert_eq!((times(Engine::Out), times(Engine::In)), (vec![(2.0, 6.0)], vec![(6.0, 11.0)]));
+        assert_eq!((timeline.seconds, timeline.peak), (12.0, bytes(18)));
+        assert_eq!(timeline.idle(Engine::Compute, 1e-6), [(5.0, 11.0)]);
+        let memory: Vec<_> = timeline.memory.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
+        let expected = [(0.0, 10), (2.0, 18), (5.0, 10), (6.0, 10), (12.0, 2)];
+        assert_eq!(memory, expected);
+        assert_eq!(timeline.complete_at(timeline.of(Engine::In)[0].began), [2, 1, 0]);
+    }
+
+    #[test]
+    fn an_event_waits_for_memory() {
+        // The second function has to wait for the copy out.
+        let timeline = simulate(&swap(), Some(bytes(10))).expect("runs");
+        assert_eq!(timeline.of(Engine::Compute)[1].start, 6.0);
+        // The copy in has to wait for the second function, which has priority.
+        assert_eq!(timeline.of(Engine::In)[0].start, 9.0);
+        assert_eq!(timeline.peak, bytes(10));
+    }
+
+    #[test]
+    fn a_schedule_that_does_not_end_says_why() {
+        let stuck = simulate(&swap(), Some(bytes(9))).expect_err("no room");
+        let Stuck::OutOfMemory { engine, event, asked, taken, .. } = stuck else { panic!("{stuck}") };
+        assert_eq!((engine, event, asked, taken), (Engine::Compute, 0, bytes(8), bytes(2)));
+        let mut schedule = swap();
+        schedule.events[1][0].after = [3, 0, 0];
+        let stuck = simulate(&schedule, None).expect_err("a circle");
+        assert_eq!(stuck, Stuck::Deadlock { seconds: 5.0, engine: Engine::Out, event: 0 });
+        assert!(stuck.to_string().starts_with("deadlock after 5.000000 s: event 0 of `out`"));
+    }
+
+    #[test]
+    fn an_event_may_start_with_another() {
+        let mut schedule = swap();
+        schedule.events[2][0].after = [0, 0, 0];
+        schedule.events[2][0].with = Some(1);
+        let timeline = simulate(&schedule, None).expect("runs");
+        assert_eq!(timeline.of(Engine::In)[0].start, 2.0);
+        assert_eq!(schedule.buffers[2].offset, None);
+        assert_eq!(BufferId::from_index(2).index(), 2);
+    }
+}

@@ -1,0 +1,79 @@
+//! A run of a scheduler from outside: the scheduler, the limits and the result.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use planlab_dsa::{CancelToken, Clock, Stop};
+use serde::Serialize;
+
+use super::bounds::ScheduleBound;
+use super::error::ScheduleError;
+use super::verified::Verified;
+
+/// What is known of a scheduler before it runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SchedulerDescriptor {
+    /// The stable name: `pooch/retain`.
+    pub key: Cow<'static, str>,
+    /// What it does, in one line.
+    pub summary: Cow<'static, str>,
+    /// Whether the seed changes its schedules.
+    pub randomized: bool,
+    /// Where it was published.
+    pub reference: &'static str,
+    /// Running time in the number n of feature maps; one simulation is O(n).
+    pub complexity: &'static str,
+}
+
+/// The limits of a run.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleBudget {
+    /// Wall time from the start of the run. Default: no limit.
+    pub wall: Option<Duration>,
+    /// Units of work: simulated iterations. Default: no limit.
+    pub work: Option<u64>,
+    /// Stop as soon as an iteration takes at most this many seconds. Default: no target.
+    pub target: Option<f64>,
+    /// Ends the run from outside.
+    pub cancel: CancelToken,
+    /// The clock that measures the wall time.
+    pub clock: Clock,
+}
+
+/// A point of the trajectory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScheduleMark {
+    /// Time since the start of the run.
+    pub elapsed: Duration,
+    /// Units of work done until then.
+    pub work: u64,
+    /// The time of the best schedule.
+    pub seconds: f64,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct ScheduleOutcome {
+    /// The fastest valid schedule.
+    pub best: Option<Verified>,
+    /// The best proven bound on the time of every schedule.
+    pub bound: ScheduleBound,
+    /// Why the run ended.
+    pub end: Result<Stop, ScheduleError>,
+    /// Why there is no schedule, in the scheduler's words, such as out of memory.
+    pub shortfall: Option<String>,
+    /// Improvements, ascending by time.
+    pub trajectory: Vec<ScheduleMark>,
+    /// Time from start to end, including simulation and validation.
+    pub elapsed: Duration,
+    /// Units of work done.
+    pub work: u64,
+}
+
+impl ScheduleOutcome {
+    /// The [gap](ScheduleBound::gap) of the best schedule; 0 means optimal. `None` without a schedule.
+    #[must_use]
+    pub fn gap(&self) -> Option<f64> {
+        Some(self.bound.gap(self.best.as_ref()?.seconds()))
+    }
+}

@@ -1,0 +1,75 @@
+//! The state of an audit.
+
+use std::collections::BTreeMap;
+
+use super::violation::EventId;
+use crate::{Completions, Engine, Event, FunctionId, MapId, Schedule, SchedulingProblem};
+
+/// The start of an event, and what is surely complete by then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EventStart {
+    pub(super) seconds: f64,
+    pub(super) clock: Completions,
+}
+
+/// A value that a buffer may hold; each has a number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Value {
+    Map(MapId),
+    /// The contribution of a function's backward pass to the gradient of the input with this index.
+    Part(FunctionId, usize),
+    /// A sum of values by number, ascending.
+    Sum(Vec<usize>),
+}
+
+pub(super) struct Audit<'a> {
+    pub(super) problem: &'a SchedulingProblem,
+    pub(super) schedule: &'a Schedule,
+    /// For each buffer, the event that writes it; `None` if it exists from the start.
+    pub(super) writers: Vec<Option<EventId>>,
+    pub(super) frees: Vec<Option<EventId>>,
+    pub(super) starts: [Vec<EventStart>; 3],
+    pub(super) numbers: BTreeMap<Value, usize>,
+    /// The sums, by number.
+    pub(super) sums: BTreeMap<usize, Vec<usize>>,
+    /// For each map, the values whose sum is its gradient, ascending. Empty if nothing uses the map.
+    pub(super) terms: Vec<Vec<usize>>,
+    /// For each map, its gradient, if anything uses the map.
+    pub(super) gradients: Vec<Option<usize>>,
+    /// The value of each buffer.
+    pub(super) values: Vec<Option<usize>>,
+}
+
+impl<'a> Audit<'a> {
+    pub(super) fn new(problem: &'a SchedulingProblem, schedule: &'a Schedule) -> Self {
+        let (maps, buffers) = (problem.net.maps().len(), schedule.buffers.len());
+        Self {
+            problem,
+            schedule,
+            writers: vec![None; buffers],
+            frees: vec![None; buffers],
+            starts: Engine::ALL.map(|_| Vec::new()),
+            numbers: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            terms: vec![Vec::new(); maps],
+            gradients: vec![None; maps],
+            values: vec![None; buffers],
+        }
+    }
+
+    pub(super) fn events(&self) -> impl Iterator<Item = (EventId, &'a Event)> + use<'a> {
+        let schedule = self.schedule;
+        Engine::ALL.into_iter().flat_map(move |engine| {
+            let numbered = schedule.of(engine).iter().enumerate();
+            numbered.map(move |(place, event)| (EventId { engine, place }, event))
+        })
+    }
+
+    pub(super) fn event(&self, id: EventId) -> &'a Event {
+        &self.schedule.of(id.engine)[id.place]
+    }
+
+    pub(super) fn knows(&self, map: MapId) -> bool {
+        map.index() < self.problem.net.maps().len()
+    }
+}

@@ -1,0 +1,79 @@
+//! Checks that everything exists that a schedule names, and that each buffer is written and freed once.
+
+use planlab_dsa::BufferId;
+
+use super::audit::Audit;
+use super::violation::Violation;
+use crate::{Content, FunctionId, MapId, Task};
+
+impl Audit<'_> {
+    pub(super) fn check_names(&self) -> Result<(), Violation> {
+        let (maps, functions) = (self.problem.net.maps().len(), self.problem.net.functions().len());
+        for (event, data) in self.events() {
+            let unknown = |what| Err(Violation::Unknown { event, what });
+            let map = |id: MapId| (format!("map {id}"), id.index() < maps);
+            let function = |id: FunctionId| (format!("function {id}"), id.index() < functions);
+            let (what, is_known) = match data.task {
+                Task::Forward(id) | Task::Recompute(id) | Task::Backward(id) => function(id),
+                Task::Accumulate(id) | Task::CopyOut(id) | Task::CopyIn(id) => map(id),
+            };
+            if !is_known {
+                return unknown(what);
+            }
+            let touched = data.reads.iter().chain(&data.writes).chain(&data.frees);
+            if let Some(id) = touched.into_iter().find(|id| id.index() >= self.schedule.buffers.len()) {
+                return unknown(format!("buffer {id}"));
+            }
+            let lengths = self.schedule.events.each_ref().map(Vec::len);
+            if data.waits().iter().zip(lengths).any(|(&wanted, length)| wanted as usize > length)
+                || data.with.is_some_and(|place| place as usize >= lengths[0])
+            {
+                return unknown("an event to wait for".to_owned());
+            }
+            if data.task.engine() != event.engine {
+                return Err(Violation::WrongEngine { event });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_base(&self) -> Result<(), Violation> {
+        let (base, wanted) = (self.schedule.base, self.problem.base());
+        if base < wanted { Err(Violation::WrongBase { base, wanted }) } else { Ok(()) }
+    }
+
+    pub(super) fn find_writers(&mut self) -> Result<(), Violation> {
+        let mut is_written = vec![false; self.schedule.buffers.len()];
+        for &buffer in &self.schedule.resident {
+            let Some(written) = is_written.get_mut(buffer.index()) else {
+                return Err(Violation::NotAnInput(buffer));
+            };
+            let holds = self.schedule.buffer(buffer).content;
+            let is_input =
+                matches!(holds, Content::Map(map) if self.knows(map) && !self.problem.net.has_gradient(map));
+            if std::mem::replace(written, true) || !is_input {
+                return Err(Violation::NotAnInput(buffer));
+            }
+        }
+        for (event, data) in self.events() {
+            for &buffer in &data.writes {
+                if std::mem::replace(&mut is_written[buffer.index()], true) {
+                    return Err(Violation::WrittenTwice { event, buffer });
+                }
+                self.writers[buffer.index()] = Some(event);
+            }
+            for &buffer in &data.frees {
+                if self.frees[buffer.index()].replace(event).is_some() {
+                    return Err(Violation::FreedTwice { event, buffer });
+                }
+            }
+        }
+        if let Some(index) = is_written.iter().position(|written| !written) {
+            return Err(Violation::NeverWritten(BufferId::from_index(index)));
+        }
+        match self.frees.iter().position(Option::is_none) {
+            Some(index) => Err(Violation::NeverFreed(BufferId::from_index(index))),
+            None => Ok(()),
+        }
+    }
+}
