@@ -38,43 +38,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cupy1;
-mod cupy2;
-mod cupy4;
-mod device;
+mod blocks;
 mod device_only;
-mod exact_size;
-mod heap;
-mod lists;
-mod mxnet_naive;
-mod mxnet_rounded;
+mod frameworks;
 mod network_wise;
-mod one_region;
 pub mod profile_guided;
-mod pytorch;
-mod pytorch_expandable;
 mod registry;
 mod scoped;
 mod simulate;
-mod tensorflow_bfc;
 mod tlsf;
 
-pub use cupy1::Cupy1Pool;
-pub use cupy2::Cupy2Pool;
-pub use cupy4::Cupy4Pool;
 pub use device_only::DeviceOnly;
-pub use mxnet_naive::MxnetNaive;
-pub use mxnet_rounded::MxnetRounded;
+pub use frameworks::{
+    Cupy1Pool, Cupy2Pool, Cupy4Pool, MxnetNaive, MxnetRounded, PytorchCaching, PytorchExpandable,
+    TensorflowBfc, TensorflowBfcOneRegion,
+};
 pub use network_wise::NetworkWise;
 pub use planlab_dsa::Requests;
 pub use profile_guided::ProfileGuided;
-pub use pytorch::PytorchCaching;
-pub use pytorch_expandable::PytorchExpandable;
 pub use registry::{Entry, allocator, keys, registry};
 pub use scoped::ProfileGuidedScoped;
 pub use simulate::{SimulationError, Simulator};
-pub use tensorflow_bfc::{TensorflowBfc, TensorflowBfcOneRegion};
 pub use tlsf::Tlsf;
-
-/// Most pools round requests up to a multiple of this, in bytes.
-const UNIT: u64 = 512;

@@ -19,7 +19,7 @@
 use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
 use rustc_hash::FxHashMap;
 
-use super::device::Device;
+use crate::online::blocks::Device;
 
 /// No reuse within a propagation; key `network-wise`.
 ///

@@ -27,11 +27,7 @@
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
-use super::UNIT;
-use super::device::pool;
-use super::heap::{Block, BlockId, Index};
-use super::lists::Lists;
-use super::one_region::{LIMIT, OneRegion};
+use crate::online::blocks::{Block, BlockId, Index, LIMIT, Lists, OneRegion, UNIT, pool};
 
 /// Powers of two of bytes.
 const POWERS: usize = 64;

@@ -140,8 +140,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::testing::{load_of, random_graph};
     use super::*;
+    use crate::reorder::testing::{load_of, random_graph};
 
     #[test]
     fn it_is_as_good_as_each_of_its_parts() {

@@ -37,9 +37,10 @@ use std::collections::BinaryHeap;
 use planlab_dsa::{Budget, Bytes, Stop};
 use rustc_hash::FxHashMap;
 
+use super::greedy::Greedy;
+use super::orders::{Orders, Reordered};
 use super::problem::{Memory, Problem};
 use super::watch::Watch;
-use super::{Greedy, Orders, Reordered};
 
 /// Best-first search with a proof.
 ///
@@ -303,9 +304,9 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::HandOvers;
-    use super::super::testing::random_graph;
     use super::*;
+    use crate::reorder::HandOvers;
+    use crate::reorder::testing::random_graph;
 
     #[test]
     fn graphs_of_30_operations_are_searched_to_the_end() {

@@ -28,9 +28,9 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Budget, Stop};
 
+use super::orders::{Orders, Reordered};
 use super::problem::{Memory, Problem};
 use super::watch::Watch;
-use super::{Orders, Reordered};
 
 /// The rule that prefers one ready operation to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,9 +192,10 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::testing::{load_of, random_graph};
-    use super::super::{HandOvers, ids};
     use super::*;
+    use crate::reorder::HandOvers;
+    use crate::reorder::orders::ids;
+    use crate::reorder::testing::{load_of, random_graph};
 
     /// The rule, with every ready operation ranked again each time.
     fn literal(rule: GreedyRule, problem: &Problem) -> Vec<u32> {

@@ -14,9 +14,9 @@ use planlab_dsa::{Budget, Stop};
 use planlab_graph::OpId;
 use rand::{Rng, RngExt};
 
+use super::orders::{Orders, Reordered, numbers};
 use super::problem::Problem;
 use super::watch::Watch;
-use super::{Orders, Reordered, numbers};
 
 /// Local search over legal orders.
 ///
@@ -195,9 +195,10 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::testing::{load_of, random_graph};
-    use super::super::{HandOvers, ids};
     use super::*;
+    use crate::reorder::HandOvers;
+    use crate::reorder::orders::ids;
+    use crate::reorder::testing::{load_of, random_graph};
 
     #[test]
     fn every_order_on_the_way_is_legal_and_none_is_worse() {

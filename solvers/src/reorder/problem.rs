@@ -5,8 +5,17 @@
 use planlab_dsa::Stop;
 use planlab_graph::{Ancestors, Dependencies, Graph, OpId};
 
-use super::HandOvers;
 use super::watch::Watch;
+
+/// Whether an output counts at its first step if it may take the place of an input that no later operation needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandOvers {
+    /// It counts: [`planlab_dsa::Instance::load_without_in_place`]. For planners that hand nothing over.
+    #[default]
+    Counted,
+    /// It does not: [`planlab_dsa::Instance::load`]. For planners that use in-place permissions.
+    Relaxed,
+}
 
 /// A storage.
 #[derive(Clone, Debug)]
@@ -283,8 +292,8 @@ impl Memory {
 mod tests {
     use planlab_graph::lower;
 
-    use super::super::testing::random_graph;
     use super::*;
+    use crate::reorder::testing::random_graph;
 
     #[test]
     fn loads_are_those_of_the_instance_and_no_less_than_the_bound() {
@@ -295,7 +304,7 @@ mod tests {
             let dependencies = Dependencies::of(&graph);
             let order = dependencies.random_order(&mut rng);
             let instance = lower(&graph, &order).expect("legal").instance;
-            let numbers = super::super::numbers(&order);
+            let numbers = crate::reorder::orders::numbers(&order);
             let of = |hand_overs| Problem::new(&graph, &dependencies, hand_overs);
             let (counted, relaxed) = (of(HandOvers::Counted), of(HandOvers::Relaxed));
             assert_eq!(counted.load(&numbers), instance.load_without_in_place().bytes.get());

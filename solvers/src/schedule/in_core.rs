@@ -8,9 +8,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::class::{Class, Policy};
-use super::lab::Lab;
-use super::residency::Prefetch;
+use super::classes::{Class, Lab, Policy, Prefetch};
 
 /// Keeps every map.
 #[derive(Clone, Copy, Debug, Default)]

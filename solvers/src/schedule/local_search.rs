@@ -29,11 +29,9 @@ use planlab_graph::{
 };
 use rand::RngExt;
 
-use super::class::{Class, Classes, Policy};
-use super::lab::Lab;
+use super::classes::{Class, Classes, Lab, Policy, Prefetch};
 use super::pooch::recompute_what_costs_less;
-use super::registry::{budgeted_searches, quick_schedulers};
-use super::residency::Prefetch;
+use super::quick::{budgeted_searches, quick_schedulers};
 use super::swap_opt::keep_what_fits;
 use crate::placement::greedy::Fit;
 use crate::placement::{Order, Portfolio};
@@ -381,8 +379,8 @@ fn bytes(size: f64) -> Bytes {
 mod tests {
     use planlab_graph::{ScheduleBudget, SchedulingProblem, execute_scheduler};
 
-    use super::super::testing::shortcut;
     use super::*;
+    use crate::schedule::testing::shortcut;
 
     fn best(problem: &SchedulingProblem, search: &LocalSearch) -> Option<planlab_graph::Verified> {
         let outcome = execute_scheduler(search, problem, ScheduleBudget::default(), 1);

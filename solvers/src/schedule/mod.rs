@@ -49,15 +49,13 @@
 
 mod bound;
 pub mod checkpoints;
-mod class;
+mod classes;
 mod in_core;
-mod lab;
 mod local_search;
 mod pooch;
 mod pooch_elsewhere;
-mod program;
+mod quick;
 mod registry;
-mod residency;
 mod superneurons;
 mod swap_all;
 mod swap_opt;
@@ -65,14 +63,12 @@ mod swap_opt;
 mod testing;
 
 pub use bound::lp_bound;
-pub use class::{Class, Classes, Counts, Policy};
+pub use classes::{Class, Classes, Counts, DoesNotFit, Lab, Part, Policy, Prefetch, Trial};
 pub use in_core::InCore;
-pub use lab::{Lab, Trial};
 pub use local_search::LocalSearch;
 pub use pooch::Pooch;
 pub use pooch_elsewhere::PoochElsewhere;
 pub use registry::{scheduler, scheduler_keys, schedulers};
-pub use residency::{DoesNotFit, Part, Prefetch};
 pub use superneurons::SuperNeurons;
 pub use swap_all::SwapAll;
 pub use swap_opt::SwapOpt;

@@ -30,9 +30,7 @@
 
 use planlab_graph::{Engine, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
 
-use super::class::{Class, Classes, Policy};
-use super::lab::Lab;
-use super::residency::Prefetch;
+use super::classes::{Class, Classes, Lab, Policy, Prefetch};
 use super::swap_opt::keep_what_fits;
 
 /// Seconds that the compute engine may stand idle without counting as delayed.

@@ -19,10 +19,8 @@
 
 use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem};
 
-use super::class::{Class, Policy};
-use super::lab::Lab;
+use super::classes::{Class, Lab, Policy, Prefetch};
 use super::pooch::recompute_what_costs_less;
-use super::residency::Prefetch;
 use super::swap_opt::keep_what_fits;
 
 /// The paper's other machine.

@@ -2,36 +2,8 @@
 
 use planlab_graph::Scheduler;
 
-use super::checkpoints::{Candidates, Checkpointing, Chen, Memonger, Patent};
-use super::{InCore, LocalSearch, Policy, Pooch, PoochElsewhere, SuperNeurons, SwapAll, SwapOpt};
-
-/// The budget of the tree search: the maps to branch on, and the leaves.
-const DEPTH: usize = 8;
-const LEAVES: u32 = 32;
-
-/// The schedulers that simulate a few classifications, in the order in which they are listed.
-pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
-    let patent = Checkpointing::patent(Patent::default());
-    vec![
-        Box::new(InCore),
-        Box::new(SwapAll::unscheduled()),
-        Box::new(SwapAll::scheduled()),
-        Box::new(SwapOpt),
-        Box::new(SuperNeurons::default()),
-        Box::new(SuperNeurons::default().with_policy(Policy::Retain)),
-        Box::new(Checkpointing::chen(Chen)),
-        Box::new(Checkpointing::memonger(Memonger)),
-        Box::new(patent),
-        Box::new(patent.with_candidates(Candidates::Scored)),
-        Box::new(patent.with_swap(true)),
-    ]
-}
-
-/// PoocH's tree search, within a budget of leaves.
-pub(super) fn budgeted_searches() -> [Box<dyn Scheduler>; 2] {
-    [Policy::Discard, Policy::Retain]
-        .map(|policy| -> Box<dyn Scheduler> { Box::new(Pooch::budgeted(policy, DEPTH, LEAVES)) })
-}
+use super::quick::{budgeted_searches, quick_schedulers};
+use super::{LocalSearch, Policy, Pooch, PoochElsewhere};
 
 /// One scheduler of each kind, in the order in which they are listed.
 #[must_use]

@@ -23,9 +23,7 @@ use planlab_graph::{
     FunctionKind, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet,
 };
 
-use super::class::{Class, Classes, Policy};
-use super::lab::Lab;
-use super::residency::Prefetch;
+use super::classes::{Class, Classes, Lab, Policy, Prefetch};
 
 /// Keeps the end of the net, and classifies the rest by the kind of function.
 #[derive(Clone, Copy, Debug, Default)]

@@ -20,9 +20,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::class::{Class, Classes, Policy};
-use super::lab::Lab;
-use super::residency::Prefetch;
+use super::classes::{Class, Classes, Lab, Policy, Prefetch};
 
 const KEY: &str = "swap-opt";
 

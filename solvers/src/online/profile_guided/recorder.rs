@@ -3,7 +3,7 @@
 use planlab_dsa::{Address, Buffer, Bytes, Instance, LiveRange};
 use rustc_hash::FxHashMap;
 
-use super::UNIT;
+use crate::online::blocks::UNIT;
 
 /// The number of a request within its operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

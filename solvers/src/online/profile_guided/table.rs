@@ -5,8 +5,8 @@ use std::ops::Range;
 use planlab_dsa::VerifiedPlan;
 use rustc_hash::FxHashMap;
 
-use super::UNIT;
 use super::recorder::{Profile, Request, RequestKey};
+use crate::online::blocks::UNIT;
 
 /// The place of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,8 +70,8 @@ use planlab_dsa::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::device::{Device, usage_of_both};
-use super::{Cupy4Pool, UNIT};
+use crate::online::Cupy4Pool;
+use crate::online::blocks::{Device, UNIT, usage_of_both};
 use crate::placement::greedy::{GreedyByBreadth, GreedyBySize};
 use crate::placement::skyline::BestFit;
 use keys::{Key, Keys};

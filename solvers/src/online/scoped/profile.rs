@@ -2,9 +2,9 @@
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance, KeepApart, LiveRange};
 
-use super::UNIT;
 use super::keys::Key;
 use crate::bounds::Bits;
+use crate::online::blocks::UNIT;
 
 /// A request that is absent from this many plans has no place in the next.
 const REMEMBERED: u64 = 64;

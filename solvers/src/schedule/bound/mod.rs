@@ -240,8 +240,8 @@ mod tests {
     use planlab_dsa::Bytes;
     use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Times, TrainingNet, Work};
 
-    use super::super::testing::shortcut;
     use super::*;
+    use crate::schedule::testing::shortcut;
 
     #[test]
     fn crossing_is_the_least_of_the_highest_line() {

@@ -28,7 +28,7 @@
 
 use planlab_graph::{MapId, TrainingNet};
 
-use super::super::lab::Lab;
+use crate::schedule::classes::Lab;
 
 /// The rule for which feature maps may be checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,10 +112,9 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::class::Policy;
-    use super::super::super::residency::Prefetch;
-    use super::super::super::testing::shortcut;
     use super::*;
+    use crate::schedule::classes::{Policy, Prefetch};
+    use crate::schedule::testing::shortcut;
 
     #[test]
     fn a_map_beside_a_shortcut_carries_nothing() {

@@ -6,15 +6,13 @@
 use planlab_dsa::{Budget, Bytes, Instance, execute};
 use planlab_graph::{MapId, ScheduleError, SchedulingProblem, Verified};
 
-use super::super::class::{Class, Classes, Policy};
-use super::super::lab::Lab;
-use super::super::residency::Prefetch;
 use super::candidates::Candidates;
 use super::cut::{Cut, Item};
 use super::swapping::swap_what_hides;
 use crate::placement::Order;
 use crate::placement::greedy::Fit;
 use crate::placement::sharing::PatentFreeList;
+use crate::schedule::classes::{Class, Classes, Lab, Policy, Prefetch};
 
 /// A net in training whose forward pass is cut into blocks.
 ///
@@ -156,9 +154,9 @@ fn failed(reason: &impl ToString) -> ScheduleError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::shortcut;
-    use super::super::cut::cut;
     use super::*;
+    use crate::schedule::checkpoints::cut;
+    use crate::schedule::testing::shortcut;
 
     #[test]
     fn a_cut_keeps_its_checkpoints_and_the_inputs() {

@@ -134,8 +134,8 @@ impl Scheduler for Checkpointing {
 mod tests {
     use planlab_graph::{ScheduleBudget, execute_scheduler};
 
-    use super::super::super::testing::shortcut;
     use super::*;
+    use crate::schedule::testing::shortcut;
 
     #[test]
     fn each_search_finds_a_schedule_that_recomputes() {

@@ -24,8 +24,7 @@
 
 use planlab_graph::{Content, Engine, Schedule, Task, Timeline, simulate};
 
-use super::super::class::{Class, Classes};
-use super::super::lab::Lab;
+use crate::schedule::classes::{Class, Classes, Lab};
 
 /// The same classes, but kept maps whose copies hide are swapped.
 pub(super) fn swap_what_hides(lab: &Lab<'_>, mut classes: Classes) -> Classes {
@@ -65,11 +64,11 @@ fn gaps(maps: usize, schedule: &Schedule, timeline: &Timeline) -> Vec<Option<f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::class::Policy;
-    use super::super::super::residency::Prefetch;
-    use super::super::super::testing::shortcut;
-    use super::*;
     use planlab_graph::MapId;
+
+    use super::*;
+    use crate::schedule::classes::{Policy, Prefetch};
+    use crate::schedule::testing::shortcut;
 
     /// The maps that are swapped if `recomputed` are recomputed and the link has `link` bytes per second in each
     /// direction.

@@ -2,8 +2,11 @@
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, DeviceMemory, Refused, Usage};
 
+/// Most pools round requests up to a multiple of this, in bytes.
+pub(crate) const UNIT: u64 = 512;
+
 /// The usage of a plan's segments and of the pool beside them; the peaks of the two need not coincide in time.
-pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> Usage {
+pub(crate) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> Usage {
     Usage {
         reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
         reserved_peak,
@@ -19,7 +22,7 @@ pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> U
 /// to a request for 0 bytes: a null address if there is no such argument.
 macro_rules! pool {
     ($pool:ident, $($part:tt).+, $($release:tt).+) => {
-        super::device::pool!($pool, $($part).+, $($release).+, Ok(planlab_dsa::Address::NULL));
+        crate::online::blocks::pool!($pool, $($part).+, $($release).+, Ok(planlab_dsa::Address::NULL));
     };
     ($pool:ident, $($part:tt).+, $($release:tt).+, $none:expr) => {
         impl planlab_dsa::OnlineAllocator for $pool {
@@ -49,10 +52,10 @@ macro_rules! pool {
         }
     };
 }
-pub(super) use pool;
+pub(crate) use pool;
 
 /// A backing, and the memory taken from it.
-pub(super) struct Device {
+pub(crate) struct Device {
     backing: Box<dyn Backing>,
     reserved: u64,
     peak: u64,
@@ -61,48 +64,48 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(backing: Box<dyn Backing>) -> Self {
+    pub(crate) fn new(backing: Box<dyn Backing>) -> Self {
         Self { backing, reserved: 0, peak: 0, allocations: 0, releases: 0 }
     }
 
     /// The base of a new segment.
-    pub(super) fn acquire(&mut self, size: u64) -> Result<u64, Refused> {
+    pub(crate) fn acquire(&mut self, size: u64) -> Result<u64, Refused> {
         let base = self.backing.acquire(Bytes::new(size))?;
         self.took(size);
         Ok(base.get())
     }
 
-    pub(super) fn release(&mut self, base: u64, size: u64) {
+    pub(crate) fn release(&mut self, base: u64, size: u64) {
         self.backing.release(Address::new(base));
         self.gave(size);
     }
 
     /// The first address of a range of `size` bytes without memory.
-    pub(super) fn reserve(&mut self, size: u64) -> Result<u64, Refused> {
+    pub(crate) fn reserve(&mut self, size: u64) -> Result<u64, Refused> {
         Ok(self.backing.reserve(Bytes::new(size))?.get())
     }
 
     /// The same, for ranges whose memory is mapped and unmapped in multiples of `page` from the first address.
-    pub(super) fn reserve_pages(&mut self, size: u64, page: u64) -> Result<u64, Refused> {
+    pub(crate) fn reserve_pages(&mut self, size: u64, page: u64) -> Result<u64, Refused> {
         Ok(self.backing.reserve_pages(Bytes::new(size), Bytes::new(page))?.get())
     }
 
-    pub(super) fn map(&mut self, at: u64, size: u64) -> Result<(), Refused> {
+    pub(crate) fn map(&mut self, at: u64, size: u64) -> Result<(), Refused> {
         self.backing.map(Address::new(at), Bytes::new(size))?;
         self.took(size);
         Ok(())
     }
 
-    pub(super) fn unmap(&mut self, at: u64, size: u64) {
+    pub(crate) fn unmap(&mut self, at: u64, size: u64) {
         let gone = self.backing.unmap(Address::new(at), Bytes::new(size));
         self.gave(gone.get());
     }
 
-    pub(super) fn page(&self) -> u64 {
+    pub(crate) fn page(&self) -> u64 {
         self.backing.page().get()
     }
 
-    pub(super) fn memory(&self) -> Option<DeviceMemory> {
+    pub(crate) fn memory(&self) -> Option<DeviceMemory> {
         self.backing.memory()
     }
 
@@ -117,15 +120,15 @@ impl Device {
         self.releases += 1;
     }
 
-    pub(super) fn reserved(&self) -> u64 {
+    pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    pub(super) fn out_of_memory(&self, size: Bytes) -> AllocError {
+    pub(crate) fn out_of_memory(&self, size: Bytes) -> AllocError {
         AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved) }
     }
 
-    pub(super) fn usage(&self, used: u64, search_steps: u64) -> Usage {
+    pub(crate) fn usage(&self, used: u64, search_steps: u64) -> Usage {
         Usage {
             reserved: Bytes::new(self.reserved),
             reserved_peak: Bytes::new(self.peak),

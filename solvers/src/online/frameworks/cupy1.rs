@@ -16,8 +16,7 @@
 //! If the device has no memory, the pool gives its cached blocks back and asks again; the original also runs Python's
 //! cycle collector and asks a third time.
 
-use super::UNIT;
-use super::exact_size::{ExactSize, exact_size_pool};
+use crate::online::blocks::{ExactSize, UNIT, exact_size_pool};
 
 /// The exact-size pool; key `cupy1-pool`.
 ///

@@ -17,7 +17,7 @@ use super::device::Device;
 
 /// The number of a block; an `Option` of it takes no more space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct BlockId(NonZeroU32);
+pub(crate) struct BlockId(NonZeroU32);
 
 impl BlockId {
     fn from_index(index: usize) -> Self {
@@ -25,13 +25,13 @@ impl BlockId {
         Self(number.expect("fewer than 2^32 blocks"))
     }
 
-    pub(super) const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     InUse,
     Free,
     /// Addresses without memory.
@@ -40,38 +40,38 @@ pub(super) enum State {
 
 /// A part of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
-    pub(super) base: u64,
-    pub(super) size: u64,
+pub(crate) struct Block {
+    pub(crate) base: u64,
+    pub(crate) size: u64,
     /// Blocks of different pools are never exchanged.
-    pub(super) pool: u64,
-    pub(super) state: State,
+    pub(crate) pool: u64,
+    pub(crate) state: State,
     /// The neighbours inside the segment.
-    pub(super) prev: Option<BlockId>,
-    pub(super) next: Option<BlockId>,
+    pub(crate) prev: Option<BlockId>,
+    pub(crate) next: Option<BlockId>,
 }
 
 impl Block {
-    pub(super) const fn end(&self) -> u64 {
+    pub(crate) const fn end(&self) -> u64 {
         self.base + self.size
     }
 
     /// Whether it fills its segment.
-    pub(super) const fn is_whole(&self) -> bool {
+    pub(crate) const fn is_whole(&self) -> bool {
         self.prev.is_none() && self.next.is_none()
     }
 }
 
 /// An index of the free blocks.
-pub(super) trait Index {
+pub(crate) trait Index {
     fn insert(&mut self, id: BlockId, block: &Block);
     fn remove(&mut self, id: BlockId, block: &Block);
 }
 
-pub(super) struct Heap<I> {
-    pub(super) device: Device,
-    pub(super) index: I,
-    pub(super) search_steps: u64,
+pub(crate) struct Heap<I> {
+    pub(crate) device: Device,
+    pub(crate) index: I,
+    pub(crate) search_steps: u64,
     blocks: Vec<Block>,
     /// Numbers of blocks that no longer exist.
     spare: Vec<BlockId>,
@@ -81,7 +81,7 @@ pub(super) struct Heap<I> {
 }
 
 impl<I: Index> Heap<I> {
-    pub(super) fn new(backing: Box<dyn Backing>, index: I) -> Self {
+    pub(crate) fn new(backing: Box<dyn Backing>, index: I) -> Self {
         Self {
             device: Device::new(backing),
             index,
@@ -93,7 +93,7 @@ impl<I: Index> Heap<I> {
         }
     }
 
-    pub(super) fn block(&self, id: BlockId) -> &Block {
+    pub(crate) fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
 
@@ -101,18 +101,18 @@ impl<I: Index> Heap<I> {
         &mut self.blocks[id.index()]
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.device.usage(self.used, self.search_steps)
     }
 
     /// A new segment as one free block that is not yet in the index.
-    pub(super) fn acquire(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+    pub(crate) fn acquire(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
         let base = self.device.acquire(size)?;
         Ok(self.adopt(base, size, pool, State::Free))
     }
 
     /// The same; if the device has no memory, gives whole free segments back and asks again.
-    pub(super) fn grow(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+    pub(crate) fn grow(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
         self.acquire(size, pool).or_else(|Refused| {
             self.release_whole();
             self.acquire(size, pool)
@@ -120,7 +120,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// A range of addresses as one block that is not yet in the index.
-    pub(super) fn adopt(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
+    pub(crate) fn adopt(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
         self.add(Block { base, size, pool, state, prev: None, next: None })
     }
 
@@ -138,17 +138,17 @@ impl<I: Index> Heap<I> {
     }
 
     /// Adds a free block to the index.
-    pub(super) fn offer(&mut self, id: BlockId) {
+    pub(crate) fn offer(&mut self, id: BlockId) {
         self.index.insert(id, &self.blocks[id.index()]);
     }
 
     /// Takes a free block out of the index.
-    pub(super) fn withdraw(&mut self, id: BlockId) {
+    pub(crate) fn withdraw(&mut self, id: BlockId) {
         self.index.remove(id, &self.blocks[id.index()]);
     }
 
     /// Hands out a free block that is not in the index.
-    pub(super) fn hand_out(&mut self, id: BlockId) -> Address {
+    pub(crate) fn hand_out(&mut self, id: BlockId) -> Address {
         let block = self.block_mut(id);
         block.state = State::InUse;
         let (base, size) = (block.base, block.size);
@@ -158,7 +158,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// The same, for its first `size` bytes only: the rest, if any, becomes free.
-    pub(super) fn hand_out_part(&mut self, id: BlockId, size: u64) -> Address {
+    pub(crate) fn hand_out_part(&mut self, id: BlockId, size: u64) -> Address {
         if self.block(id).size > size {
             let rest = self.split(id, size);
             self.offer(rest);
@@ -167,7 +167,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// Cuts a block after `size` bytes and returns the upper part, in the same state; does not update the index.
-    pub(super) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
+    pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
         let whole = *self.block(id);
         let rest = Block { base: whole.base + size, size: whole.size - size, prev: Some(id), ..whole };
         let rest = self.add(rest);
@@ -181,7 +181,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// Joins a block with its next neighbour; does not update the index.
-    pub(super) fn absorb_next(&mut self, id: BlockId) {
+    pub(crate) fn absorb_next(&mut self, id: BlockId) {
         let Some(next) = self.block(id).next else { return };
         let gone = *self.block(next);
         let block = self.block_mut(id);
@@ -194,7 +194,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// Frees the block at an address, and joins it with its free neighbours.
-    pub(super) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+    pub(crate) fn free(&mut self, address: Address) -> Result<(), NotLive> {
         if address == Address::NULL {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl<I: Index> Heap<I> {
     }
 
     /// Joins a free block that is not in the index with its free neighbours.
-    pub(super) fn join(&mut self, id: BlockId) -> BlockId {
+    pub(crate) fn join(&mut self, id: BlockId) -> BlockId {
         if let Some(next) = self.free_neighbour(self.block(id).next) {
             self.withdraw(next);
             self.absorb_next(id);
@@ -226,12 +226,12 @@ impl<I: Index> Heap<I> {
         neighbour.filter(|&id| self.block(id).state == State::Free)
     }
 
-    pub(super) fn set_state(&mut self, id: BlockId, state: State) {
+    pub(crate) fn set_state(&mut self, id: BlockId, state: State) {
         self.block_mut(id).state = state;
     }
 
     /// Gives back every free block that is a whole segment.
-    pub(super) fn release_whole(&mut self) {
+    pub(crate) fn release_whole(&mut self) {
         for id in (0..self.blocks.len()).map(BlockId::from_index) {
             let block = *self.block(id);
             // A removed block has size 0.

@@ -25,9 +25,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
-use super::UNIT;
-use super::device::pool;
-use super::heap::{Block, BlockId, Heap, Index};
+use crate::online::blocks::{Block, BlockId, Heap, Index, UNIT, pool};
 
 /// The largest request that counts as small.
 const SMALL: u64 = 1 << 20;

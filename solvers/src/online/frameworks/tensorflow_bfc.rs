@@ -26,9 +26,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Address, AllocError, Backing, Refused, Stream};
 
-use super::device::pool;
-use super::heap::{Block, BlockId, Heap, Index};
-use super::one_region::{LIMIT, OneRegion};
+use crate::online::blocks::{Block, BlockId, Heap, Index, LIMIT, OneRegion, pool};
 
 /// Requests are rounded up to multiples of this, in bytes.
 const UNIT: u64 = 256;

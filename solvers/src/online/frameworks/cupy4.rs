@@ -21,10 +21,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
-use super::UNIT;
-use super::device::pool;
-use super::heap::{Block, BlockId, Heap, Index};
-use super::lists::Lists;
+use crate::online::blocks::{Block, BlockId, Heap, Index, Lists, UNIT, pool};
 
 /// Empty sizes that a request may skip before they are removed.
 const COMPACTION: usize = 512;

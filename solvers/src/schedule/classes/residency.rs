@@ -217,10 +217,10 @@ fn add_copies(
 mod tests {
     use planlab_graph::{Engine, simulate};
 
-    use super::super::class::{Class, Classes, Policy};
-    use super::super::program::Recipes;
-    use super::super::testing::shortcut;
     use super::*;
+    use crate::schedule::classes::program::Recipes;
+    use crate::schedule::classes::{Class, Classes, Policy};
+    use crate::schedule::testing::shortcut;
 
     fn program(problem: &SchedulingProblem, swapped: &[usize]) -> Program {
         let mut classes = Classes::all(Class::Keep, problem.net.maps().len());

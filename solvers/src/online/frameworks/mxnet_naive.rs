@@ -14,7 +14,7 @@
 //!
 //! Releases before 1.0 used the exact size; this is the rounding of the last releases.
 
-use super::exact_size::{ExactSize, exact_size_pool};
+use crate::online::blocks::{ExactSize, exact_size_pool};
 
 const PAGE: u64 = 4096;
 

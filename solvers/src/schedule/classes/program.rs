@@ -456,8 +456,8 @@ impl<'a> Builder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{branches, shortcut};
     use super::*;
+    use crate::schedule::testing::{branches, shortcut};
 
     /// The events of the compute engine, a letter and a number for each, if these maps are recomputed.
     fn steps(problem: &SchedulingProblem, recomputed: &[usize], policy: Policy) -> String {

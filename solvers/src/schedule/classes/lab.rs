@@ -5,10 +5,10 @@ use planlab_graph::{
     MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate,
 };
 
-use super::bound::lp_bound;
 use super::class::{Class, Classes, Counts, Policy};
 use super::program::{Program, Recipes};
 use super::residency::{self, DoesNotFit, Prefetch};
+use crate::schedule::bound::lp_bound;
 
 /// A problem, and the rules by which classifications of its maps become schedules.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl<'p> Lab<'p> {
 
     /// The same with another policy.
     #[must_use]
-    pub(super) const fn with_policy(mut self, policy: Policy) -> Self {
+    pub(crate) const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
@@ -83,7 +83,7 @@ impl<'p> Lab<'p> {
     }
 
     /// For each map with a class: the seconds to recompute it alone from the nearest maps with a class.
-    pub(super) fn recompute_seconds(&self) -> Vec<(MapId, f64)> {
+    pub(crate) fn recompute_seconds(&self) -> Vec<(MapId, f64)> {
         self.recipes.seconds(self.problem)
     }
 
@@ -135,7 +135,7 @@ impl<'p> Lab<'p> {
     }
 
     /// As [`Lab::run`] in another [room](Lab::with_room).
-    pub(super) fn run_within(&self, classes: &Classes, room: Bytes) -> Result<(Schedule, Timeline), Trial> {
+    pub(crate) fn run_within(&self, classes: &Classes, room: Bytes) -> Result<(Schedule, Timeline), Trial> {
         self.run_without(classes, None, room.min(self.problem.capacity))
     }
 
@@ -167,7 +167,7 @@ impl<'p> Lab<'p> {
     }
 
     /// A classification's compute events, without copies.
-    pub(super) fn draft_unbounded(&self, classes: &Classes) -> Schedule {
+    pub(crate) fn draft_unbounded(&self, classes: &Classes) -> Schedule {
         self.program(classes, None).schedule
     }
 
@@ -187,7 +187,7 @@ impl<'p> Lab<'p> {
     /// # Errors
     ///
     /// As [`Lab::offer`], and what the search returns.
-    pub(super) fn search(
+    pub(crate) fn search(
         &self,
         run: &mut ScheduleRun<'_>,
         classes: &mut Classes,

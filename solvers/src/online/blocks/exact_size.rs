@@ -30,13 +30,13 @@ macro_rules! exact_size_pool {
             }
         }
 
-        super::device::pool!($pool, 0, 0.release_cached);
+        crate::online::blocks::pool!($pool, 0, 0.release_cached);
     };
 }
-pub(super) use exact_size_pool;
+pub(crate) use exact_size_pool;
 
-pub(super) struct ExactSize {
-    pub(super) device: Device,
+pub(crate) struct ExactSize {
+    pub(crate) device: Device,
     /// Classes of the blocks in use, by address.
     live: FxHashMap<u64, u64>,
     /// Freed blocks of each class, the last freed at the end.
@@ -46,7 +46,7 @@ pub(super) struct ExactSize {
 }
 
 impl ExactSize {
-    pub(super) fn new(backing: Box<dyn Backing>) -> Self {
+    pub(crate) fn new(backing: Box<dyn Backing>) -> Self {
         Self {
             device: Device::new(backing),
             live: FxHashMap::default(),
@@ -57,7 +57,7 @@ impl ExactSize {
     }
 
     /// A block of a class (in bytes). Calls `prepare` before it asks the device for memory.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &mut self,
         class: u64,
         prepare: impl FnOnce(&mut Self, u64),
@@ -84,7 +84,7 @@ impl ExactSize {
         })
     }
 
-    pub(super) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+    pub(crate) fn free(&mut self, address: Address) -> Result<(), NotLive> {
         if address == Address::NULL {
             return Ok(());
         }
@@ -94,13 +94,13 @@ impl ExactSize {
         Ok(())
     }
 
-    pub(super) fn release_cached(&mut self) {
+    pub(crate) fn release_cached(&mut self) {
         for (class, blocks) in std::mem::take(&mut self.free) {
             blocks.into_iter().for_each(|base| self.device.release(base, class));
         }
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.device.usage(self.used, self.search_steps)
     }
 }

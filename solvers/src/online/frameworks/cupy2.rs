@@ -31,10 +31,7 @@
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
-use super::UNIT;
-use super::device::pool;
-use super::heap::{Block, BlockId, Heap, Index};
-use super::lists::Lists;
+use crate::online::blocks::{Block, BlockId, Heap, Index, Lists, UNIT, pool};
 
 /// The length of the table of bins at the start.
 const FIRST_BINS: usize = 1024;

@@ -28,10 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::{Address, Backing, Refused, Stream};
 
-use super::UNIT;
-use super::device::pool;
-use super::heap::{Block, BlockId, Heap, State};
 use super::pytorch::{BySize, LARGE_SEGMENT, SMALL_SEGMENT, pool_of};
+use crate::online::blocks::{Block, BlockId, Heap, State, UNIT, pool};
 
 /// The size in bytes of a range if the device does not report its memory.
 const RANGE: u64 = 1 << 40;

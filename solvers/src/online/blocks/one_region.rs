@@ -9,10 +9,10 @@ use super::heap::{BlockId, Heap, Index, State};
 
 /// The size of the range in bytes: more than the memory of any device, and small enough for a process to have many such
 /// ranges.
-pub(super) const LIMIT: u64 = 1 << 42;
+pub(crate) const LIMIT: u64 = 1 << 42;
 
-pub(super) struct OneRegion<I> {
-    pub(super) heap: Heap<I>,
+pub(crate) struct OneRegion<I> {
+    pub(crate) heap: Heap<I>,
     /// The block at the lowest address, and that address; joined blocks keep the lower one's number.
     first: Option<(BlockId, u64)>,
     /// There is memory below this address.
@@ -20,12 +20,12 @@ pub(super) struct OneRegion<I> {
 }
 
 impl<I: Index> OneRegion<I> {
-    pub(super) fn new(backing: Box<dyn Backing>, index: I) -> Self {
+    pub(crate) fn new(backing: Box<dyn Backing>, index: I) -> Self {
         Self { heap: Heap::new(backing, index), first: None, top: 0 }
     }
 
     /// Opens the range if it is not open yet.
-    pub(super) fn open(&mut self) -> Result<(), Refused> {
+    pub(crate) fn open(&mut self) -> Result<(), Refused> {
         if self.first.is_none() {
             let base = self.heap.device.reserve(LIMIT)?;
             let id = self.heap.adopt(base, LIMIT, 0, State::Free);
@@ -38,7 +38,7 @@ impl<I: Index> OneRegion<I> {
 
     /// Hands out the first `size` bytes of a free block in the index, or all of it if it is smaller; if the device has
     /// no memory for it, nothing changes.
-    pub(super) fn hand_out(&mut self, id: BlockId, size: u64) -> Result<Address, Refused> {
+    pub(crate) fn hand_out(&mut self, id: BlockId, size: u64) -> Result<Address, Refused> {
         let block = *self.heap.block(id);
         self.cover(block.base + size.min(block.size))?;
         self.heap.withdraw(id);
@@ -59,7 +59,7 @@ impl<I: Index> OneRegion<I> {
     }
 
     /// Removes the memory behind the last block in use.
-    pub(super) fn release_cached(&mut self) {
+    pub(crate) fn release_cached(&mut self) {
         let Some((first, base)) = self.first else { return };
         let mut last = first;
         while let Some(next) = self.heap.block(last).next {

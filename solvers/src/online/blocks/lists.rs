@@ -4,7 +4,7 @@ use super::heap::BlockId;
 
 /// The links of all blocks; a block is in at most one list. The owner keeps the heads of the lists.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     links: Vec<Link>,
 }
 
@@ -17,7 +17,7 @@ struct Link {
 
 impl Lists {
     /// Puts a block at the head.
-    pub(super) fn push(&mut self, head: &mut Option<BlockId>, id: BlockId) {
+    pub(crate) fn push(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         if self.links.len() <= id.index() {
             self.links.resize(id.index() + 1, Link::default());
         }
@@ -29,7 +29,7 @@ impl Lists {
     }
 
     /// Removes a block from the list with this head.
-    pub(super) fn take(&mut self, head: &mut Option<BlockId>, id: BlockId) {
+    pub(crate) fn take(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         let Link { before, after } = self.links[id.index()];
         match before {
             Some(before) => self.links[before.index()].after = after,

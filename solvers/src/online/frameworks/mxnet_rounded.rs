@@ -12,8 +12,8 @@
 //!
 //! The original miscounts used bytes above 2 GiB (a size in 32 bits); this one does not.
 
-use super::exact_size::{ExactSize, exact_size_pool};
 use super::mxnet_naive::keep_reserve;
+use crate::online::blocks::{ExactSize, exact_size_pool};
 
 /// The smallest block, as a power of two.
 const LEAST: u32 = 12;

@@ -1,0 +1,128 @@
+//! The legal orders of a graph, and what a search finds among them.
+
+use std::sync::OnceLock;
+
+use planlab_dsa::{Budget, Bytes, Stop};
+use planlab_graph::{Dependencies, Graph, OpId};
+
+use super::problem::{HandOvers, Problem};
+use super::watch::Watch;
+
+/// The legal orders of a graph.
+///
+/// ```
+/// use planlab_dsa::{Budget, Bytes};
+/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
+/// use planlab_solvers::reorder::{Greedy, HandOvers, Orders};
+///
+/// // Two branches, each with a large tensor in the middle; the given order runs them side by side.
+/// let mut graph = Graph::builder();
+/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
+/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
+/// graph.operation(Operation::new("f").writes([a]));
+/// graph.operation(Operation::new("g").writes([b]));
+/// graph.operation(Operation::new("h").reads([a]).writes([c]));
+/// graph.operation(Operation::new("i").reads([b]).writes([d]));
+/// graph.operation(Operation::new("j").reads([c, d]));
+/// let graph = graph.build()?;
+/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+/// assert_eq!(orders.load(&graph.order()), Bytes::new(201));
+/// assert_eq!(orders.bound(&Budget::default()), Bytes::new(101));
+/// let found = Greedy::default().order(&orders, &Budget::default());
+/// assert_eq!(found.load, Bytes::new(102));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Orders {
+    pub(super) problem: Problem,
+    /// The bound, once a search had the time to find it.
+    bound: OnceLock<u64>,
+}
+
+impl Orders {
+    /// The orders that `dependencies` allow.
+    ///
+    /// # Panics
+    ///
+    /// If the dependencies are those of another graph.
+    #[must_use]
+    pub fn new(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Self {
+        Self { problem: Problem::new(graph, dependencies, hand_overs), bound: OnceLock::new() }
+    }
+
+    /// The load of an order in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the order does not have every operation exactly once.
+    #[must_use]
+    pub fn load(&self, order: &[OpId]) -> Bytes {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        let all = (0..self.problem.operations()).map(OpId::from_index);
+        assert!(sorted.into_iter().eq(all), "every operation once");
+        Bytes::new(self.problem.load(&numbers(order)))
+    }
+
+    /// A lower bound on the load of every legal order: the most bytes that are live at one operation in all of them.
+    ///
+    /// # Complexity
+    ///
+    /// O(operations * (uses + dependencies / 64)), and the memory of the ancestor relation. If that would take more
+    /// than [`planlab_graph::Ancestors::MEMORY`], or if the budget is used up, the bound is a weaker one.
+    #[must_use]
+    pub fn bound(&self, budget: &Budget) -> Bytes {
+        Bytes::new(self.bound_within(&mut Watch::new(budget)).0)
+    }
+
+    pub(super) fn bound_within(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
+        if let Some(&bound) = self.bound.get() {
+            return (bound, Ok(()));
+        }
+        let (bound, end) = self.problem.bound(watch);
+        if end.is_ok() {
+            let _ = self.bound.set(bound);
+        }
+        (bound, end)
+    }
+
+    pub(super) fn reordered(&self, order: &[u32], bound: u64, end: Result<(), Stop>) -> Reordered {
+        let load = self.problem.load(order);
+        let bound = bound.min(load);
+        let stop = match end {
+            _ if bound == load => Stop::Proved,
+            Ok(()) => Stop::Finished,
+            Err(stop) => stop,
+        };
+        Reordered { order: ids(order), load: Bytes::new(load), bound: Bytes::new(bound), stop }
+    }
+}
+
+/// An order, and what is known about its load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reordered {
+    /// The operations in a legal order.
+    pub order: Vec<OpId>,
+    /// The load of the order.
+    pub load: Bytes,
+    /// A lower bound on the load of every legal order. The order is optimal if it equals the load.
+    pub bound: Bytes,
+    /// Why the search ended.
+    pub stop: Stop,
+}
+
+impl Reordered {
+    /// Whether no legal order has a lower load.
+    #[must_use]
+    pub fn is_optimal(&self) -> bool {
+        self.load == self.bound
+    }
+}
+
+pub(super) fn numbers(order: &[OpId]) -> Vec<u32> {
+    order.iter().map(|op| u32::try_from(op.index()).expect("ids have 32 bits")).collect()
+}
+
+pub(super) fn ids(order: &[u32]) -> Vec<OpId> {
+    order.iter().map(|&op| OpId::from_index(op as usize)).collect()
+}

@@ -1,0 +1,17 @@
+//! The classes of feature maps (kept, swapped or recomputed), and how they become a schedule.
+//!
+//! | file | what |
+//! |---|---|
+//! | `class` | classes |
+//! | `program` | what the compute engine does |
+//! | `residency` | when swapped maps come back |
+//! | `lab` | tries classes: the time and the memory that they take |
+
+mod class;
+mod lab;
+mod program;
+mod residency;
+
+pub use class::{Class, Classes, Counts, Policy};
+pub use lab::{Lab, Trial};
+pub use residency::{DoesNotFit, Part, Prefetch};
