@@ -12,6 +12,10 @@ use super::writers::Writers;
 /// An operation makes the tensors that it writes but does not read; an operation that updates a tensor (a parameter,
 /// say) does not make it. A tensor has at most one maker, and a byte at most one writer. A tensor that no operation
 /// makes is an input: it exists from the start.
+///
+/// # Panics
+///
+/// All methods that take an id panic if the graph has no such tensor or operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     pub(crate) tensors: Vec<Tensor>,
@@ -37,10 +41,6 @@ impl Graph {
     }
 
     /// The operation that makes a tensor; `None` if no operation does.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
     #[must_use]
     pub fn maker(&self, tensor: TensorId) -> Option<OpId> {
         self.makers[tensor.index()]
@@ -53,10 +53,6 @@ impl Graph {
     }
 
     /// The place of a tensor.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
     #[must_use]
     pub fn place(&self, tensor: TensorId) -> Place {
         let Span { root, start, .. } = self.span(tensor);
@@ -75,10 +71,6 @@ impl Graph {
 
     /// The operations that must have run before a tensor can be read, in ascending order: its maker; else the maker
     /// of its closest base that has one; else the operations that write bytes of it. Empty for an input.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
     #[must_use]
     pub fn sources(&self, tensor: TensorId) -> Vec<OpId> {
         if let Some(maker) = self.sources[tensor.index()] {
@@ -91,10 +83,6 @@ impl Graph {
     }
 
     /// Whether a tensor exists from the start: it has no sources.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
     #[must_use]
     pub fn is_input(&self, tensor: TensorId) -> bool {
         self.sources[tensor.index()].is_none() && self.writers.of(self.span(tensor)).next().is_none()

@@ -29,6 +29,10 @@ use crate::OpId;
 /// assert!(!ancestors.precedes(f, other) && !ancestors.precedes(other, f));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Panics
+///
+/// All methods that take an id panic if there is no such operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ancestors {
     words: usize,
@@ -92,10 +96,6 @@ impl Ancestors {
 
     /// Whether the first operation ends before the second begins in every legal order. An operation does not precede
     /// itself.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     #[must_use]
     pub fn precedes(&self, first: OpId, second: OpId) -> bool {
         self.is_set(second.index(), first.index())
@@ -148,10 +148,6 @@ impl Ancestors {
     }
 
     /// The number of operations that precede one in every legal order.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     #[must_use]
     pub fn count(&self, op: OpId) -> u32 {
         self.row(op).iter().map(|word| word.count_ones()).sum()

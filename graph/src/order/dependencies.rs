@@ -29,6 +29,10 @@ use crate::{Graph, OpId};
 /// assert!(dependencies.check(&[g, h, f]).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Panics
+///
+/// All methods that take an id panic if there is no such operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependencies {
     before: Neighbours,
@@ -70,20 +74,12 @@ impl Dependencies {
     }
 
     /// The operations that one directly depends on, ascending.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     #[must_use]
     pub fn before(&self, op: OpId) -> &[OpId] {
         self.before.of(op)
     }
 
     /// The operations that directly depend on one, ascending.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     #[must_use]
     pub fn after(&self, op: OpId) -> &[OpId] {
         self.after.of(op)

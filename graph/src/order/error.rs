@@ -5,6 +5,7 @@ use planlab_dsa::{Bytes, InstanceError};
 use crate::{OpId, TensorId};
 
 /// Why an order cannot be run.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {
@@ -12,33 +13,14 @@ pub enum OrderError {
     #[error(
         "the order has {got} operations and the graph has {expected}; operation {op} is missing, unknown or repeated"
     )]
-    NotAPermutation {
-        /// The number of operations of the graph.
-        expected: usize,
-        /// The number of operations of the order.
-        got: usize,
-        /// An operation that is missing, unknown or repeated.
-        op: OpId,
-    },
+    NotAPermutation { expected: usize, got: usize, op: OpId },
     /// An operation comes before the one that makes its input.
     #[error("operation {op} comes before operation {maker}, which makes its input {tensor}")]
-    Dependency {
-        /// The operation that comes too early.
-        op: OpId,
-        /// The operation that makes the tensor.
-        maker: OpId,
-        /// The tensor that it reads.
-        tensor: TensorId,
-    },
+    Dependency { op: OpId, maker: OpId, tensor: TensorId },
     /// An operation comes before one that must run first: the other makes an input of it, or one of the two updates
     /// bytes that both use, or they run on one stream.
     #[error("operation {op} comes before operation {before}, which must run first")]
-    TooEarly {
-        /// The operation that comes too early.
-        op: OpId,
-        /// The operation that must run first.
-        before: OpId,
-    },
+    TooEarly { op: OpId, before: OpId },
     /// The buffers do not form an instance.
     #[error(transparent)]
     Instance(#[from] InstanceError),
@@ -50,12 +32,7 @@ pub enum OrderError {
         "{pairs} pairs of buffers must be kept apart, more than the limit of {limit}; widening live ranges needs \
          no pairs"
     )]
-    TooManyPairs {
-        /// The number of pairs.
-        pairs: usize,
-        /// The most pairs.
-        limit: usize,
-    },
+    TooManyPairs { pairs: usize, limit: usize },
 }
 
 /// There are too many operations for their ancestor relation to fit into memory.

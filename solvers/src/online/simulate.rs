@@ -29,33 +29,19 @@ pub struct Simulator<'a> {
 }
 
 /// Why a trace could not be played to its end.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
     /// A request was refused.
     #[error("buffer {buffer}: {error}")]
-    Alloc {
-        /// The buffer of the request.
-        buffer: BufferId,
-        /// The error of the allocator.
-        error: AllocError,
-    },
+    Alloc { buffer: BufferId, error: AllocError },
     /// A live block could not be freed: the allocator is wrong.
     #[error("buffer {buffer}: {error}")]
-    Free {
-        /// The buffer of the block.
-        buffer: BufferId,
-        /// The error of the allocator.
-        error: NotLive,
-    },
+    Free { buffer: BufferId, error: NotLive },
     /// Live memory was handed out again: the allocator is wrong.
     #[error("buffer {buffer}: {error}")]
-    Unsound {
-        /// The buffer of the request.
-        buffer: BufferId,
-        /// The finding of the audit.
-        error: AuditError,
-    },
+    Unsound { buffer: BufferId, error: AuditError },
 }
 
 impl<'a> Simulator<'a> {

@@ -42,6 +42,7 @@ pub struct Timeline {
 }
 
 /// Why a schedule does not run to its end.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stuck {
@@ -50,30 +51,10 @@ pub enum Stuck {
         "out of memory after {seconds:.6} s: event {event} of `{}` asks for {asked} bytes, {taken} of {capacity} are taken",
         engine.name()
     )]
-    OutOfMemory {
-        /// The time.
-        seconds: f64,
-        /// The engine of the event.
-        engine: Engine,
-        /// The index of the event on its engine.
-        event: usize,
-        /// The bytes that it requests.
-        asked: Bytes,
-        /// The bytes that are taken.
-        taken: Bytes,
-        /// The available bytes.
-        capacity: Bytes,
-    },
+    OutOfMemory { seconds: f64, engine: Engine, event: usize, asked: Bytes, taken: Bytes, capacity: Bytes },
     /// Every next event waits for one that has not run.
     #[error("deadlock after {seconds:.6} s: event {event} of `{}` waits for an event that waits for it", engine.name())]
-    Deadlock {
-        /// The time.
-        seconds: f64,
-        /// The engine of the first waiting event.
-        engine: Engine,
-        /// The index of the event on its engine.
-        event: usize,
-    },
+    Deadlock { seconds: f64, engine: Engine, event: usize },
 }
 
 /// The order in which idle engines are checked.

@@ -15,6 +15,7 @@ use planlab_dsa::Bytes;
 use super::parts::{EXACT, FeatureMap, Function, FunctionId, FunctionKind, Kernel, MapId};
 
 /// A broken rule of [`TrainingNet`].
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
@@ -26,74 +27,28 @@ pub enum NetError {
     EmptyMap(String),
     /// A map that does not exist.
     #[error("function `{function}` names map {map}, but there are {maps} maps")]
-    UnknownMap {
-        /// The function.
-        function: String,
-        /// The map that it names.
-        map: MapId,
-        /// The number of maps.
-        maps: usize,
-    },
+    UnknownMap { function: String, map: MapId, maps: usize },
     /// A map that is read before it is made.
     #[error("function `{function}` reads map `{map}`, which a later function makes")]
-    ReadBeforeMade {
-        /// The reader.
-        function: String,
-        /// The map.
-        map: String,
-    },
+    ReadBeforeMade { function: String, map: String },
     /// A map that two functions make.
     #[error("function `{function}` makes map `{map}`, which another function makes too")]
-    MadeTwice {
-        /// The second function.
-        function: String,
-        /// The map.
-        map: String,
-    },
+    MadeTwice { function: String, map: String },
     /// A backward pass that reads a map that is neither an input nor the output of its function.
     #[error("the backward pass of `{function}` needs map `{map}`, which is neither its input nor its output")]
-    StrangeNeed {
-        /// The function.
-        function: String,
-        /// The map.
-        map: String,
-    },
+    StrangeNeed { function: String, map: String },
     /// An input of a sum that differs in size from the output, so that the two cannot share a gradient.
     #[error("sum `{function}` has {output} bytes, but its input `{map}` has {input}")]
-    UnequalSum {
-        /// The sum.
-        function: String,
-        /// The input.
-        map: String,
-        /// The size of the input.
-        input: Bytes,
-        /// The size of the output.
-        output: Bytes,
-    },
+    UnequalSum { function: String, map: String, input: Bytes, output: Bytes },
     /// More bytes than add up exactly as floating-point numbers.
     #[error("the feature maps have {bytes} bytes together at batch {batch}; at most {EXACT} are possible")]
-    TooLarge {
-        /// The size of all maps.
-        bytes: u128,
-        /// The batch.
-        batch: u64,
-    },
+    TooLarge { bytes: u128, batch: u64 },
     /// A cost that is negative, infinite or not a number.
     #[error("function `{function}` has an impossible cost: {value}")]
-    BadWork {
-        /// The function.
-        function: String,
-        /// The cost, as text.
-        value: String,
-    },
+    BadWork { function: String, value: String },
     /// An invalid kernel, or a kernel of a function that is not a convolution.
     #[error("function `{function}` cannot have the kernel {kernel:?}")]
-    BadKernel {
-        /// The function.
-        function: String,
-        /// The kernel.
-        kernel: Kernel,
-    },
+    BadKernel { function: String, kernel: Kernel },
 }
 
 impl NetError {
@@ -130,6 +85,10 @@ impl NetError {
 /// assert!(net.is_retained(image) && !net.is_retained(conv));
 /// # Ok::<(), planlab_graph::NetError>(())
 /// ```
+///
+/// # Panics
+///
+/// All methods that take an id panic if the net has no such map or function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingNet {
     name: String,
@@ -271,20 +230,12 @@ impl TrainingNet {
     }
 
     /// A feature map.
-    ///
-    /// # Panics
-    ///
-    /// If there is no map with that id.
     #[must_use]
     pub fn map(&self, id: MapId) -> &FeatureMap {
         &self.maps[id.index()]
     }
 
     /// A function.
-    ///
-    /// # Panics
-    ///
-    /// If there is no function with that id.
     #[must_use]
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.index()]
@@ -301,30 +252,18 @@ impl TrainingNet {
     }
 
     /// The function that makes a map; `None` for an input of the net.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn producer(&self, map: MapId) -> Option<FunctionId> {
         self.producers[map.index()]
     }
 
     /// The function that reads a map last in the forward pass; `None` if no function reads it.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn last_use(&self, map: MapId) -> Option<FunctionId> {
         self.last_uses[map.index()]
     }
 
     /// Whether the backward pass of some function reads the map.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn is_retained(&self, map: MapId) -> bool {
         self.retained[map.index()]
@@ -336,10 +275,6 @@ impl TrainingNet {
     }
 
     /// Whether a gradient of the map is computed: true for all maps except inputs of the net.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn has_gradient(&self, map: MapId) -> bool {
         self.producer(map).is_some()
@@ -347,10 +282,6 @@ impl TrainingNet {
 
     /// Whether the function has a backward pass. An addition has none if its output is read: each of its inputs has the
     /// gradient of the output as a part of its own.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such function.
     #[must_use]
     pub fn has_backward_pass(&self, id: FunctionId) -> bool {
         let function = self.function(id);
@@ -358,10 +289,6 @@ impl TrainingNet {
     }
 
     /// The kernel of a function; `None` if it is unknown or the function is not a convolution.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such function.
     #[must_use]
     pub fn kernel(&self, id: FunctionId) -> Option<&Kernel> {
         assert!(id.index() < self.functions().len(), "no function {id}");
@@ -374,10 +301,6 @@ impl TrainingNet {
     ///
     /// [`NetError::BadKernel`] for a kernel without extents, with a different number of strides or a 0 among the
     /// numbers, and for the kernel of a function that is not a convolution.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such function.
     pub fn with_kernels(
         mut self,
         kernels: impl IntoIterator<Item = (FunctionId, Kernel)>,

@@ -77,29 +77,16 @@ pub(crate) fn is_time(seconds: f64) -> bool {
 }
 
 /// Times that do not match the net.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimesError {
     /// The wrong number of times.
     #[error("{given} {what} times for {wanted}")]
-    Count {
-        /// The pass.
-        what: &'static str,
-        /// The number given.
-        given: usize,
-        /// The number that the net requires.
-        wanted: usize,
-    },
+    Count { what: &'static str, given: usize, wanted: usize },
     /// A time that is negative, longer than 1e18 seconds, or not a number.
     #[error("{what} time {index} is {value}, not a number of seconds from 0 to {LONGEST:e}")]
-    Bad {
-        /// The pass.
-        what: &'static str,
-        /// The index of the function or map.
-        index: usize,
-        /// The value, as text.
-        value: String,
-    },
+    Bad { what: &'static str, index: usize, value: String },
 }
 
 impl Times {

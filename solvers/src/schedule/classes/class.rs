@@ -40,6 +40,10 @@ pub enum Policy {
 }
 
 /// A class for each map; it has no meaning for maps that no backward pass reads.
+///
+/// # Panics
+///
+/// All methods panic if the net has no such map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     by_map: Vec<Class>,
@@ -64,29 +68,17 @@ impl Classes {
     }
 
     /// The class of a map.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn of(&self, map: MapId) -> Class {
         self.by_map[map.index()]
     }
 
     /// Puts a map into a class.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     pub fn set(&mut self, map: MapId, class: Class) {
         self.by_map[map.index()] = class;
     }
 
     /// The same classes with one map in another class.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
     #[must_use]
     pub fn with(&self, map: MapId, class: Class) -> Self {
         let mut classes = self.clone();
