@@ -44,7 +44,6 @@ mod frameworks;
 mod network_wise;
 pub mod profile_guided;
 mod registry;
-mod scoped;
 mod simulate;
 mod tlsf;
 
@@ -55,8 +54,7 @@ pub use frameworks::{
 };
 pub use network_wise::NetworkWise;
 pub use planlab_dsa::Requests;
-pub use profile_guided::ProfileGuided;
+pub use profile_guided::{ProfileGuided, ProfileGuidedScoped};
 pub use registry::{Entry, allocator, keys, registry};
-pub use scoped::ProfileGuidedScoped;
 pub use simulate::{SimulationError, Simulator};
 pub use tlsf::Tlsf;

@@ -5,18 +5,6 @@ use planlab_dsa::{Address, AllocError, Backing, Bytes, DeviceMemory, Refused, Us
 /// Most pools round requests up to a multiple of this, in bytes.
 pub(crate) const UNIT: u64 = 512;
 
-/// The usage of a plan's segments and of the pool beside them; the peaks of the two need not coincide in time.
-pub(crate) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> Usage {
-    Usage {
-        reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
-        reserved_peak,
-        used: Bytes::new(plan.used.get() + pool.used.get()),
-        device_allocations: plan.device_allocations + pool.device_allocations,
-        device_releases: plan.device_releases + pool.device_releases,
-        search_steps: plan.search_steps + pool.search_steps,
-    }
-}
-
 /// [`planlab_dsa::OnlineAllocator`] for a pool whose `serve(size, stream)` answers requests of more than 0 bytes. The
 /// other arguments are the part that frees blocks and counts, the method that gives back what is cached, and the answer
 /// to a request for 0 bytes: a null address if there is no such argument.

@@ -6,7 +6,7 @@ mod heap;
 mod lists;
 mod one_region;
 
-pub(super) use device::{Device, UNIT, pool, usage_of_both};
+pub(super) use device::{Device, UNIT, pool};
 pub(super) use exact_size::{ExactSize, exact_size_pool};
 pub(super) use heap::{Block, BlockId, Heap, Index, State};
 pub(super) use lists::Lists;

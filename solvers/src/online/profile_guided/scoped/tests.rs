@@ -1,5 +1,7 @@
 //! Tests of the places of requests in any order, and of what plans remember.
 
+use std::collections::BTreeMap;
+
 use planlab_dsa::performance::Missed;
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{Audit, Call, Instance, Requests, Simulated};
@@ -190,7 +192,7 @@ fn names_that_never_come_again_are_forgotten() {
         net.0.keys.take();
     }
     net.0.end_propagation();
-    assert_eq!((net.0.keys.len(), net.0.former.len(), net.0.layout.is_none()), (0, 1, true));
+    assert_eq!((net.0.keys.len(), net.0.memory.segments(), net.0.layout.is_none()), (0, 1, true));
     net.free([kept]);
     net.run(&[Alloc(0, 4)]);
     net.run(&[Alloc(0, 4)]);

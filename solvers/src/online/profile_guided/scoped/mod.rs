@@ -56,12 +56,9 @@
 
 mod keys;
 mod layout;
-mod miss;
 mod profile;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use planlab_dsa::{
@@ -70,13 +67,13 @@ use planlab_dsa::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::online::Cupy4Pool;
-use crate::online::blocks::{Device, UNIT, usage_of_both};
+use super::memory::Memory;
+use super::miss::Miss;
+use crate::online::blocks::UNIT;
 use crate::placement::greedy::{GreedyByBreadth, GreedyBySize};
 use crate::placement::skyline::BestFit;
 use keys::{Key, Keys};
 use layout::Layout;
-use miss::Miss;
 use profile::{Problem, Profile, Request};
 
 /// Above this number of different requests, all are forgotten: names that never recur must not fill the memory.
@@ -105,18 +102,10 @@ const MOST_COURSES: usize = 1 << 12;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ProfileGuidedScoped {
-    /// Serves the requests that no plan serves.
-    pool: Box<dyn OnlineAllocator>,
-    device: Device,
+    memory: Memory,
     keys: Keys,
     profile: Profile,
     layout: Option<Layout>,
-    /// The segment that serves the plan.
-    arena: Option<Arena>,
-    /// Segments of earlier plans that wait until their last block is freed, by base.
-    former: BTreeMap<u64, Arena>,
-    /// Whether the device had no memory for a segment in this propagation.
-    is_refused: bool,
     /// Blocks in use, by address.
     blocks: FxHashMap<Address, Block>,
     /// The requests of this propagation.
@@ -131,18 +120,7 @@ pub struct ProfileGuidedScoped {
     propagation: u64,
     /// Whether something differed from the plan.
     has_changed: bool,
-    used: u64,
-    peak: u64,
     planning: Planning,
-}
-
-/// A segment.
-#[derive(Clone, Copy, Debug)]
-struct Arena {
-    base: u64,
-    size: u64,
-    /// The number of its blocks in use.
-    live: usize,
 }
 
 /// A block in use.
@@ -159,7 +137,7 @@ struct Block {
 enum Home {
     Pool,
     /// A segment, by its base; the cells and bytes used there.
-    Arena(u64, Range<usize>, u64),
+    Segment(u64, Range<usize>, u64),
 }
 
 impl ProfileGuidedScoped {
@@ -167,16 +145,11 @@ impl ProfileGuidedScoped {
     /// and leaves the rest to `cupy4-pool`.
     #[must_use]
     pub fn new(backing: Box<dyn Backing>) -> Self {
-        let shared = Arc::new(Mutex::new(backing));
         Self {
-            pool: Box::new(Cupy4Pool::new(Box::new(Arc::clone(&shared)))),
-            device: Device::new(Box::new(shared)),
+            memory: Memory::new(backing),
             keys: Keys::default(),
             profile: Profile::default(),
             layout: None,
-            arena: None,
-            former: BTreeMap::new(),
-            is_refused: false,
             blocks: FxHashMap::default(),
             record: Vec::new(),
             step: 0,
@@ -184,8 +157,6 @@ impl ProfileGuidedScoped {
             courses: FxHashSet::default(),
             propagation: 0,
             has_changed: false,
-            used: 0,
-            peak: 0,
             planning: Planning::default(),
         }
     }
@@ -199,42 +170,30 @@ impl ProfileGuidedScoped {
         if size > place.size {
             return Err(Miss::Larger);
         }
-        let Some(arena) = self.arena() else { return Err(Miss::NoMemory) };
+        let height = || self.layout.as_ref().map(Layout::height);
+        let segment = self.memory.segment(height).ok_or(Miss::NoMemory)?;
         let layout = self.layout.as_ref().filter(|layout| layout.is_free(&place.cells));
         if layout.is_none() {
             return Err(Miss::Taken);
         }
         self.planning.planned += 1;
-        Ok(self.occupy(arena, place.offset, place.cells, place.size))
+        Ok(self.occupy(segment, place.offset, place.cells, place.size))
     }
 
     /// Marks cells of the current segment as in use.
-    fn occupy(&mut self, arena: u64, offset: u64, cells: Range<usize>, size: u64) -> Address {
-        if let (Some(layout), Some(arena)) = (&mut self.layout, &mut self.arena) {
+    fn occupy(&mut self, segment: u64, offset: u64, cells: Range<usize>, size: u64) -> Address {
+        if let Some(layout) = &mut self.layout {
             layout.take(&cells);
-            arena.live += 1;
         }
-        self.used += size;
-        let address = Address::new(arena + offset);
-        self.enter_block(address, Home::Arena(arena, cells, size));
+        self.memory.occupy(segment, size);
+        let address = Address::new(segment + offset);
+        self.enter_block(address, Home::Segment(segment, cells, size));
         address
     }
 
     fn enter_block(&mut self, address: Address, home: Home) {
         let block = Block { home, request: self.record.len(), propagation: self.propagation };
         self.blocks.insert(address, block);
-    }
-
-    /// The base of the segment of the plan; taken from the device at the first use.
-    fn arena(&mut self) -> Option<u64> {
-        if self.arena.is_none() && !self.is_refused {
-            let size = self.layout.as_ref().map(Layout::height).filter(|&height| height > 0)?;
-            let base = self.device.acquire(size).ok();
-            self.is_refused = base.is_none();
-            self.peak = self.peak.max(self.reserved());
-            self.arena = base.map(|base| Arena { base, size, live: 0 });
-        }
-        self.arena.map(|arena| arena.base)
     }
 
     /// Serves a request that its place cannot serve.
@@ -249,8 +208,8 @@ impl ProfileGuidedScoped {
             Miss::Larger | Miss::Taken => self.layout.as_ref().and_then(|layout| layout.hole(size)),
             _ => None,
         };
-        let address = match (hole, self.arena) {
-            (Some((offset, cells)), Some(arena)) => self.occupy(arena.base, offset, cells, size),
+        let address = match (hole, self.memory.current()) {
+            (Some((offset, cells)), Some(segment)) => self.occupy(segment, offset, cells, size),
             _ => self.serve_from_pool(asked, stream)?,
         };
         let missed = &mut self.planning.missed;
@@ -259,45 +218,19 @@ impl ProfileGuidedScoped {
         Ok(address)
     }
 
-    /// The pool's answer to a request. If the device has no memory, gives an idle segment back and asks the pool again.
     fn serve_from_pool(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        let served = self.pool.alloc(size, stream).or_else(|_| {
-            self.release_idle();
-            self.pool.alloc(size, stream)
-        });
-        self.peak = self.peak.max(self.reserved());
-        let address = served.map_err(|_| self.out_of_memory(size))?;
+        let served = self.memory.pool.alloc(size, stream);
+        let address = self.memory.pooled(served, size, stream)?;
         self.enter_block(address, Home::Pool);
         Ok(address)
     }
 
-    fn out_of_memory(&self, size: Bytes) -> AllocError {
-        AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved()) }
-    }
-
-    /// Gives back the segment of the plan if it holds no blocks; those of earlier plans are gone by then.
-    fn release_idle(&mut self) {
-        if let Some(arena) = self.arena.take_if(|arena| arena.live == 0) {
-            self.device.release(arena.base, arena.size);
-        }
-    }
-
     /// Removes a block from its segment.
     fn vacate(&mut self, base: u64, cells: &Range<usize>, size: u64) {
-        self.used -= size;
-        if let Some(arena) = self.arena.as_mut().filter(|arena| arena.base == base) {
-            arena.live -= 1;
-            if let Some(layout) = &mut self.layout {
-                layout.give_back(cells);
-            }
-            return;
+        if let Some(layout) = self.layout.as_mut().filter(|_| self.memory.current() == Some(base)) {
+            layout.give_back(cells);
         }
-        let Some(arena) = self.former.get_mut(&base) else { return };
-        arena.live -= 1;
-        if arena.live == 0 {
-            self.device.release(base, arena.size);
-            self.former.remove(&base);
-        }
+        self.memory.vacate(base, size);
     }
 
     /// Records that the block of a key was requested or freed.
@@ -337,27 +270,15 @@ impl ProfileGuidedScoped {
             keys.iter().zip(offsets).map(|(&key, offset)| (key, offset, self.profile.size(key))).collect();
         self.planning.plans += 1;
         let layout = Layout::new(&places, self.keys.len());
-        let is_enough = self.arena.is_some_and(|arena| layout.height() <= arena.size && arena.live == 0);
+        self.memory.renew(layout.height());
         self.layout = Some(layout);
-        // The pool blocks that served the recorded propagation are now idle.
-        self.pool.release_cached();
-        if !is_enough {
-            self.release_idle();
-            // A block that is still live would obstruct the new plan: its segment goes back with it.
-            self.former.extend(self.arena.take().map(|arena| (arena.base, arena)));
-        }
     }
 
     /// Forgets all requests; live blocks stay in place.
     fn start_anew(&mut self) {
-        self.release_idle();
-        self.former.extend(self.arena.take().map(|arena| (arena.base, arena)));
+        self.memory.retire();
         (self.keys, self.profile, self.layout) = (Keys::default(), Profile::default(), None);
         self.courses.clear();
-    }
-
-    fn reserved(&self) -> u64 {
-        self.device.reserved() + self.pool.usage().reserved.get()
     }
 }
 
@@ -366,7 +287,8 @@ impl OnlineAllocator for ProfileGuidedScoped {
         if size == Bytes::ZERO {
             return Ok(Address::NULL);
         }
-        let rounded = size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.out_of_memory(size))?;
+        let rounded =
+            size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.memory.out_of_memory(size))?;
         let key = self.keys.take();
         let served = match self.place(key, rounded) {
             Ok(address) => Ok(address),
@@ -389,8 +311,8 @@ impl OnlineAllocator for ProfileGuidedScoped {
         }
         let block = self.blocks.remove(&address).ok_or(NotLive { address })?;
         match &block.home {
-            Home::Pool => self.pool.free(address)?,
-            Home::Arena(base, cells, size) => self.vacate(*base, cells, *size),
+            Home::Pool => self.memory.pool.free(address)?,
+            Home::Segment(base, cells, size) => self.vacate(*base, cells, *size),
         }
         if block.propagation == self.propagation {
             let request = &mut self.record[block.request];
@@ -403,14 +325,13 @@ impl OnlineAllocator for ProfileGuidedScoped {
     }
 
     fn release_cached(&mut self) {
-        self.pool.release_cached();
-        self.release_idle();
+        self.memory.release_cached();
     }
 
     fn end_propagation(&mut self) {
-        self.pool.end_propagation();
+        self.memory.pool.end_propagation();
         // A planned block is still in use.
-        self.has_changed |= self.arena.is_some_and(|arena| arena.live > 0);
+        self.has_changed |= self.memory.has_live();
         self.learn();
         if self.has_changed {
             self.renew();
@@ -423,7 +344,7 @@ impl OnlineAllocator for ProfileGuidedScoped {
         (self.step, self.course) = (0, 0);
         self.propagation += 1;
         self.has_changed = false;
-        self.is_refused = false;
+        self.memory.begin();
     }
 
     fn wants_operations(&self) -> bool {
@@ -435,9 +356,7 @@ impl OnlineAllocator for ProfileGuidedScoped {
     }
 
     fn usage(&self) -> Usage {
-        let pool = self.pool.usage();
-        let plan = self.device.usage(self.used, self.planning.planned);
-        usage_of_both(plan, pool, Bytes::new(self.peak))
+        self.memory.usage(0, self.planning.planned)
     }
 
     fn planning(&self) -> Option<Planning> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use planlab_dsa::performance::Missed;
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{Audit, Call as Event, Requests, Simulated};
 use proptest::prelude::*;
