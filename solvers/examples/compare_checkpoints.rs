@@ -34,7 +34,9 @@ use std::io::stdin;
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Machine, ScheduleError, SchedulingProblem, Verified};
-use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Round, Update};
+use planlab_solvers::schedule::checkpoints::{
+    Candidates, CheckpointNet, Cut, Patent, Round, Thresholds, Update,
+};
 
 const MACHINE: &str = "x86-pcie3";
 const COLUMNS: &str =

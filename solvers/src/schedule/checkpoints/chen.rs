@@ -17,7 +17,7 @@
 //!
 //! The paper uses x + y as the cost; here the caller measures it.
 
-use super::cut::{Cut, Item, Round, try_threshold};
+use super::cut::{Round, Thresholds};
 
 /// Thresholds spread around the root.
 const TRIALS: u32 = 6;
@@ -26,26 +26,15 @@ const TRIALS: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chen;
 
-impl Chen {
-    /// All rounds, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `cost`.
-    pub fn search<E>(
-        self,
-        items: &[Item],
-        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
-    ) -> Result<Vec<Round>, E> {
-        let first = try_threshold(items, 0.0, &mut cost)?;
-        let root = (first.cut.checkpoints as f64 * first.cut.largest() as f64).sqrt();
-        let mut rounds = vec![first, try_threshold(items, root, &mut cost)?];
+impl Thresholds for Chen {
+    fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
+        let Some(Round { cut, .. }) = rounds.first() else { return Some(0.0) };
+        let root = (cut.checkpoints as f64 * cut.largest() as f64).sqrt();
+        let trial = u32::try_from(rounds.len()).ok()?.checked_sub(2);
+        let Some(trial) = trial else { return Some(root) };
         let [low, high] = [root / 2_f64.sqrt(), root * 2_f64.sqrt()];
-        for trial in 0..TRIALS {
-            let part = f64::from(trial) / f64::from(TRIALS - 1);
-            rounds.push(try_threshold(items, low + part * (high - low), &mut cost)?);
-        }
-        Ok(rounds)
+        let part = f64::from(trial) / f64::from(TRIALS - 1);
+        (trial < TRIALS).then_some(low + part * (high - low))
     }
 }
 
@@ -54,6 +43,7 @@ mod tests {
     use planlab_dsa::Bytes;
 
     use super::*;
+    use crate::schedule::checkpoints::{Cut, Item};
 
     #[test]
     fn a_chain_takes_the_root_of_its_length() {

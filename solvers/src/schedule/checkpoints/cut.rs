@@ -68,15 +68,29 @@ pub struct Round {
     pub cost: u64,
 }
 
-/// Cuts at a threshold, and measures the cost.
-pub(super) fn try_threshold<E>(
-    items: &[Item],
-    threshold: f64,
-    cost: &mut impl FnMut(&Cut) -> Result<u64, E>,
-) -> Result<Round, E> {
-    let cut = cut(items, threshold);
-    let cost = cost(&cut)?;
-    Ok(Round { threshold, cut, cost })
+/// A search for a cut: a rule for the thresholds to try.
+pub trait Thresholds: Copy {
+    /// The next threshold in bytes after some rounds; `None` at the end of the search.
+    fn next_threshold(self, rounds: &[Round]) -> Option<f64>;
+
+    /// All rounds, in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `cost`.
+    fn search<E>(
+        self,
+        items: &[Item],
+        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
+    ) -> Result<Vec<Round>, E> {
+        let mut rounds = Vec::new();
+        while let Some(threshold) = self.next_threshold(&rounds) {
+            let cut = cut(items, threshold);
+            let cost = cost(&cut)?;
+            rounds.push(Round { threshold, cut, cost });
+        }
+        Ok(rounds)
+    }
 }
 
 #[cfg(test)]

@@ -19,10 +19,10 @@
 //! - A tensor's attribute `mirror_stage` may name a stage there, whose tensors are kept together; here each candidate
 //!   decides for itself, as with the value `True`.
 
-use super::cut::{Cut, Item, Round, try_threshold};
+use super::cut::{Round, Thresholds};
 
 /// Rounds from guess to guess.
-const ROUNDS: u32 = 3;
+const ROUNDS: usize = 3;
 /// Thresholds after the guesses.
 const TRIALS: u32 = 6;
 const MIB: f64 = 1_048_576.0;
@@ -31,38 +31,23 @@ const MIB: f64 = 1_048_576.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memonger;
 
-impl Memonger {
-    /// All rounds, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `cost`.
-    pub fn search<E>(
-        self,
-        items: &[Item],
-        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
-    ) -> Result<Vec<Round>, E> {
-        let mut rounds = Vec::new();
-        let mut threshold = 0.0;
-        let mut least = f64::INFINITY;
-        for _ in 0..ROUNDS {
-            let round = try_threshold(items, threshold * MIB, &mut cost)?;
-            let [save, largest] =
-                [round.cut.checkpoints, round.cut.largest()].map(|bytes| (bytes >> 20) as f64);
-            least = least.min(largest);
-            threshold = (save * largest / 2.0).sqrt().floor();
-            rounds.push(round);
+impl Thresholds for Memonger {
+    fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
+        let guesses = &rounds[..rounds.len().min(ROUNDS)];
+        let mebibytes = |bytes: u64| (bytes >> 20) as f64;
+        let Some(Round { cut, .. }) = guesses.last() else { return Some(0.0) };
+        let guess = (mebibytes(cut.checkpoints) * mebibytes(cut.largest()) / 2.0).sqrt().floor();
+        if rounds.len() < ROUNDS {
+            return Some(guess * MIB);
         }
-        let step = ((threshold * 2_f64.sqrt() - least) / f64::from(TRIALS)).trunc();
-        if step > 0.0 {
-            for trial in 1..=TRIALS {
-                let threshold = least + f64::from(trial) * step;
-                rounds.push(try_threshold(items, threshold * MIB, &mut cost)?);
-            }
-        }
-        Ok(rounds)
+        let least = guesses.iter().map(|round| mebibytes(round.cut.largest())).fold(f64::INFINITY, f64::min);
+        let step = ((guess * 2_f64.sqrt() - least) / f64::from(TRIALS)).trunc();
+        let trial = u32::try_from(rounds.len() + 1 - ROUNDS).ok()?;
+        (step > 0.0 && trial <= TRIALS).then_some((least + f64::from(trial) * step) * MIB)
     }
+}
 
+impl Memonger {
     /// The round that the program chooses.
     #[must_use]
     pub fn choose(rounds: &[Round]) -> Option<&Round> {
@@ -75,6 +60,7 @@ mod tests {
     use planlab_dsa::Bytes;
 
     use super::*;
+    use crate::schedule::checkpoints::Item;
 
     #[test]
     fn guesses_and_steps_are_whole() {

@@ -21,7 +21,7 @@ use crate::schedule::classes::{Class, Classes, Lab, Policy, Prefetch};
 /// use planlab_graph::{
 ///     FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
 /// };
-/// use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Patent};
+/// use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Patent, Thresholds};
 ///
 /// let work = Work { flops: 1e9, bytes: 1e8, launches: 1 };
 /// let mut maps = vec![FeatureMap { name: "image".into(), bytes: Bytes::new(1 << 20) }];

@@ -20,9 +20,9 @@
 //! - The claims check a candidate before they add it to its block. Here it is added first, as memonger does and
 //!   as the expected results need.
 
-use super::cut::{Cut, Item, Round, try_threshold};
+use super::cut::{Cut, Round, Thresholds};
 
-const ROUNDS: u32 = 8;
+const ROUNDS: usize = 8;
 
 /// The rule for the next threshold after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,30 +71,17 @@ impl Patent {
         self
     }
 
-    /// All rounds, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `cost`.
-    pub fn search<E>(
-        self,
-        items: &[Item],
-        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
-    ) -> Result<Vec<Round>, E> {
-        let mut rounds = Vec::new();
-        let mut threshold = 0.0;
-        for _ in 0..ROUNDS {
-            let round = try_threshold(items, threshold, &mut cost)?;
-            threshold = self.update.next(&round.cut);
-            rounds.push(round);
-        }
-        Ok(rounds)
-    }
-
     /// The round with the least memory; of equals, the first.
     #[must_use]
     pub fn choose(rounds: &[Round]) -> Option<&Round> {
         rounds.iter().min_by_key(|round| round.cost)
+    }
+}
+
+impl Thresholds for Patent {
+    fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
+        let next = rounds.last().map_or(0.0, |round| self.update.next(&round.cut));
+        (rounds.len() < ROUNDS).then_some(next)
     }
 }
 
@@ -110,6 +97,7 @@ mod tests {
 
     #[test]
     fn the_mean_rises_from_round_to_round() {
+        use crate::schedule::checkpoints::Item;
         use planlab_dsa::Bytes;
         let items = vec![Item { bytes: Bytes::new(10), is_candidate: true }; 64];
         let rounds = Patent::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");

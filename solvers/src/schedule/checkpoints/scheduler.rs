@@ -18,7 +18,7 @@ use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
 use super::candidates::Candidates;
 use super::chen::Chen;
-use super::cut::Cut;
+use super::cut::{Cut, Thresholds};
 use super::memonger::Memonger;
 use super::net::CheckpointNet;
 use super::patent::Patent;

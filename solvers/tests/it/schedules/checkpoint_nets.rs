@@ -4,7 +4,7 @@ use planlab_dsa::Bytes;
 use planlab_graph::{
     Content, Engine, Machine, MapId, ScheduleBudget, SchedulingProblem, Task, Verified, execute_scheduler,
 };
-use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Update};
+use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Thresholds, Update};
 use planlab_solvers::schedule::{Class, Classes, scheduler};
 
 use super::nets::resnet50;

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
-use planlab_solvers::schedule::checkpoints::{Chen, Cut, Item, Memonger, Patent, Round, Update, cut};
+use planlab_solvers::schedule::checkpoints::{
+    Chen, Cut, Item, Memonger, Patent, Round, Thresholds, Update, cut,
+};
 use serde_json::Value;
 
 use super::mirror::{MirrorGraph, MirrorNode, Reference};
