@@ -2,11 +2,10 @@
 //! local search from the best of them, and exact search from there, which ends with a proof or at its limits.
 
 use planlab_dsa::Budget;
-use planlab_graph::{Dependencies, Graph};
 use rand::Rng;
 
 use super::watch::Watch;
-use super::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders, Reordered};
+use super::{ExactOrder, Greedy, LocalSearch, Orders, Reordered};
 
 /// A stage of [`BestOrder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,30 +19,10 @@ pub enum Stage {
 }
 
 /// The best order that all searches find; never worse than the order of the graph.
-///
-/// ```
-/// use planlab_dsa::Bytes;
-/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::BestOrder;
-/// use rand::SeedableRng;
-///
-/// let mut graph = Graph::builder();
-/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// graph.operation(Operation::new("f").writes([a]));
-/// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]));
-/// graph.operation(Operation::new("i").reads([b]));
-/// let graph = graph.build()?;
-/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-/// let found = BestOrder::default().order(&graph, &Dependencies::of(&graph), &mut rng);
-/// assert_eq!((found.load, found.is_optimal()), (Bytes::new(100), true));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BestOrder {
     local: LocalSearch,
     exact: ExactOrder,
-    hand_overs: HandOvers,
 }
 
 impl BestOrder {
@@ -59,24 +38,6 @@ impl BestOrder {
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.exact = self.exact.with_sets(sets);
         self
-    }
-
-    /// Whether [`BestOrder::order`] counts outputs beside inputs whose place they may take. Default: they count.
-    #[must_use]
-    pub const fn with_hand_overs(mut self, hand_overs: HandOvers) -> Self {
-        self.hand_overs = hand_overs;
-        self
-    }
-
-    /// The best order found, and what is proved; without a budget.
-    ///
-    /// # Panics
-    ///
-    /// If the dependencies are those of another graph, or do not allow the order of the graph.
-    pub fn order(&self, graph: &Graph, dependencies: &Dependencies, rng: &mut impl Rng) -> Reordered {
-        dependencies.check(&graph.order()).expect("the order of the graph is legal");
-        let orders = Orders::new(graph, dependencies, self.hand_overs);
-        self.stages(&orders, &Budget::default(), rng, |_, _| {})
     }
 
     /// Runs each stage once, and calls `ended` with the best order so far after each stage; returns the last. When the
@@ -137,10 +98,12 @@ mod tests {
     use std::time::Duration;
 
     use planlab_dsa::{Clock, Stop};
+    use planlab_graph::Dependencies;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
+    use crate::reorder::HandOvers;
     use crate::reorder::testing::{load_of, random_graph};
 
     #[test]

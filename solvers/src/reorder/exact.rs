@@ -43,26 +43,6 @@ use super::problem::{Memory, Problem};
 use super::watch::Watch;
 
 /// Best-first search with a proof.
-///
-/// ```
-/// use planlab_dsa::{Budget, Bytes};
-/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::{ExactOrder, HandOvers, Orders};
-///
-/// let mut graph = Graph::builder();
-/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
-/// graph.operation(Operation::new("f").writes([a]));
-/// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]).writes([c]));
-/// graph.operation(Operation::new("i").reads([b]).writes([d]));
-/// graph.operation(Operation::new("j").reads([c, d]));
-/// let graph = graph.build()?;
-/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-/// let found = ExactOrder::default().order(&orders, &Budget::default());
-/// assert_eq!((found.load, found.is_optimal()), (Bytes::new(102), true));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactOrder {
     sets: usize,

@@ -45,23 +45,6 @@ pub(super) enum GreedyRule {
 }
 
 /// Greedy list scheduling.
-///
-/// ```
-/// use planlab_dsa::{Budget, Bytes};
-/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::{Greedy, HandOvers, Orders};
-///
-/// let mut graph = Graph::builder();
-/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// graph.operation(Operation::new("f").writes([a]));
-/// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]));
-/// graph.operation(Operation::new("i").reads([b]));
-/// let graph = graph.build()?;
-/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-/// assert_eq!(Greedy::default().order(&orders, &Budget::default()).load, Bytes::new(100));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Greedy {
     rule: GreedyRule,

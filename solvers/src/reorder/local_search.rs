@@ -19,29 +19,6 @@ use super::problem::Problem;
 use super::watch::Watch;
 
 /// Local search over legal orders.
-///
-/// ```
-/// use planlab_dsa::{Budget, Bytes};
-/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::{HandOvers, LocalSearch, Orders};
-/// use rand::SeedableRng;
-///
-/// let mut graph = Graph::builder();
-/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
-/// graph.operation(Operation::new("f").writes([a]));
-/// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]).writes([c]));
-/// graph.operation(Operation::new("i").reads([b]).writes([d]));
-/// graph.operation(Operation::new("j").reads([c, d]));
-/// let graph = graph.build()?;
-/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-/// let search = LocalSearch::default().with_work(1000);
-/// let found = search.improve(&orders, &graph.order(), &Budget::default(), &mut rng);
-/// assert_eq!(found.load, Bytes::new(102));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSearch {
     work: u64,

@@ -13,7 +13,8 @@ use super::watch::Watch;
 /// ```
 /// use planlab_dsa::{Budget, Bytes};
 /// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::{Greedy, HandOvers, Orders};
+/// use planlab_solvers::reorder::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders};
+/// use rand::SeedableRng;
 ///
 /// // Two branches, each with a large tensor in the middle; the given order runs them side by side.
 /// let mut graph = Graph::builder();
@@ -27,9 +28,14 @@ use super::watch::Watch;
 /// let graph = graph.build()?;
 /// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
 /// assert_eq!(orders.load(&graph.order()), Bytes::new(201));
-/// assert_eq!(orders.bound(&Budget::default()), Bytes::new(101));
-/// let found = Greedy::default().order(&orders, &Budget::default());
+/// let budget = Budget::default();
+/// assert_eq!(orders.bound(&budget), Bytes::new(101));
+/// assert_eq!(Greedy::default().order(&orders, &budget).load, Bytes::new(102));
+/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+/// let found = LocalSearch::default().with_work(1000).improve(&orders, &graph.order(), &budget, &mut rng);
 /// assert_eq!(found.load, Bytes::new(102));
+/// let best = ExactOrder::default().order(&orders, &budget);
+/// assert_eq!((best.load, best.is_optimal()), (Bytes::new(102), true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
