@@ -33,7 +33,7 @@ use planlab_files::FormatError;
 use crate::schedule::EXACT;
 use crate::{
     FeatureMap, Function, FunctionKind, Machine, MapId, NetError, SchedulingProblem, Times, TimesError,
-    TrainingNet, Work,
+    TrainingNet,
 };
 
 /// A profile of a net: its layers, and their measured times at one batch.
@@ -179,16 +179,8 @@ impl PipeDream {
             if let (Some(output), Role::Function { kind, needs_input, needs_output }) = (map, layer.role) {
                 let mut needs = if needs_input { inputs.clone() } else { Vec::new() };
                 needs.extend(needs_output.then_some(output));
-                let (forward, backward) = (Work::default(), Work::default());
-                functions.push(Function {
-                    name: layer.name.clone(),
-                    kind,
-                    inputs,
-                    output,
-                    needs,
-                    forward,
-                    backward,
-                });
+                let name = layer.name.clone();
+                functions.push(Function { name, kind, inputs, output, needs, ..Function::default() });
             }
         }
         // The sum of any number of layers: what is too large has no room on any machine.

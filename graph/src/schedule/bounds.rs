@@ -235,20 +235,17 @@ mod tests {
     use planlab_dsa::Bytes;
 
     use super::*;
-    use crate::{FeatureMap, Function, FunctionKind, MapId, Work};
+    use crate::{FeatureMap, Function, FunctionKind, MapId};
 
     /// A net of equal maps: the first is an input, each of the others is made from these maps. The last one has a
     /// backward pass, and those with one input.
     fn net_of(inputs: &[&[usize]]) -> TrainingNet {
-        let map = |_| FeatureMap { name: String::new(), bytes: Bytes::new(4) };
+        let map = |_| FeatureMap { bytes: Bytes::new(4), ..FeatureMap::default() };
         let function = |(index, inputs): (usize, &&[usize])| Function {
-            name: String::new(),
             kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },
             inputs: inputs.iter().map(|&map| MapId::from_index(map)).collect(),
             output: MapId::from_index(index + 1),
-            needs: Vec::new(),
-            forward: Work::default(),
-            backward: Work::default(),
+            ..Function::default()
         };
         let functions = inputs.iter().enumerate().map(function).collect();
         TrainingNet::new("equal", 1, 0, (0..=inputs.len()).map(map).collect(), functions).expect("a net")

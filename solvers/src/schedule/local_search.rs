@@ -25,7 +25,7 @@
 
 use planlab_dsa::{Budget, Bytes, Offset, execute};
 use planlab_graph::{
-    MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Task, Timeline, Verified,
+    MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline, Verified,
 };
 use rand::RngExt;
 
@@ -180,23 +180,8 @@ impl Search<'_, '_> {
         if self.best.as_ref().is_some_and(|&(best, _)| best <= offer.seconds()) {
             return Ok(());
         }
-        let classes = self.classes_of(offer.schedule());
+        let classes = Classes::from_schedule(&self.run.problem().net, offer.schedule());
         (0..self.labs.len()).try_for_each(|rules| self.fit(&classes, rules))
-    }
-
-    /// The classes of the maps in a schedule.
-    fn classes_of(&self, schedule: &Schedule) -> Classes {
-        let mut classes = self.labs[0].all(Class::Keep);
-        for event in schedule.events.iter().flatten() {
-            match event.task {
-                Task::CopyOut(map) => classes.set(map, Class::Swap),
-                Task::Recompute(id) => {
-                    classes.set(self.run.problem().net.function(id).output, Class::Recompute);
-                }
-                _ => {}
-            }
-        }
-        classes
     }
 
     /// A classification in less and less room until the offsets fit: a schedule after a few simulations.

@@ -34,13 +34,13 @@ fn function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]
     let ids = |ids: &[usize]| ids.iter().map(|&id| MapId::from_index(id)).collect();
     let work = Work { flops: 2.0, bytes: 0.0, launches: 0 };
     Function {
-        name: String::new(),
         kind,
         inputs: ids(inputs),
         output: MapId::from_index(output),
         needs: ids(needs),
         forward: work,
         backward: work,
+        ..Function::default()
     }
 }
 

@@ -19,7 +19,7 @@ id! {
 }
 
 /// A tensor of the forward pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureMap {
     /// Its name.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct FeatureMap {
 }
 
 /// The kinds of functions that schedulers and the validator distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FunctionKind {
     /// A convolution.
@@ -38,6 +38,7 @@ pub enum FunctionKind {
     /// A sum: the gradient of each input *is* the gradient of the output, so the backward pass does nothing.
     Add,
     /// Any other function.
+    #[default]
     Other,
 }
 
@@ -59,7 +60,7 @@ const fn one() -> u32 {
 }
 
 /// A function of the forward pass, with its backward pass.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Function {
     /// Its name.
     pub name: String,

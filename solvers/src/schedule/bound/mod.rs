@@ -238,7 +238,7 @@ impl<'m> Relaxation<'m> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::Bytes;
-    use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Times, TrainingNet, Work};
+    use planlab_graph::{FeatureMap, Function, MapId, Times, TrainingNet};
 
     use super::*;
     use crate::schedule::testing::shortcut;
@@ -287,13 +287,10 @@ mod tests {
     fn chain(copy_out_seconds: f64, copy_in_seconds: f64) -> SchedulingProblem {
         let map = |bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) };
         let function = |index: usize| Function {
-            name: String::new(),
-            kind: FunctionKind::Other,
             inputs: vec![MapId::from_index(index)],
             output: MapId::from_index(index + 1),
             needs: (index > 0).then(|| MapId::from_index(index)).into_iter().collect(),
-            forward: Work::default(),
-            backward: Work::default(),
+            ..Function::default()
         };
         let maps = [1, 4, 8, 1].map(map).to_vec();
         let net = TrainingNet::new("chain", 1, 0, maps, (0..3).map(function).collect()).expect("a net");

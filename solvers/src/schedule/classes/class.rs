@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use planlab_graph::MapId;
+use planlab_graph::{MapId, Schedule, Task, TrainingNet};
 
 /// The fate of a feature map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,20 @@ impl Classes {
     #[must_use]
     pub fn all(class: Class, maps: usize) -> Self {
         Self { by_map: vec![class; maps] }
+    }
+
+    /// The classes of a net's maps in a schedule.
+    #[must_use]
+    pub fn from_schedule(net: &TrainingNet, schedule: &Schedule) -> Self {
+        let mut classes = Self::all(Class::Keep, net.maps().len());
+        for event in schedule.events.iter().flatten() {
+            match event.task {
+                Task::CopyOut(map) => classes.set(map, Class::Swap),
+                Task::Recompute(id) => classes.set(net.function(id).output, Class::Recompute),
+                _ => {}
+            }
+        }
+        classes
     }
 
     /// The class of a map.

@@ -4,32 +4,20 @@
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_graph::{
     FeatureMap, Function, FunctionKind, Machine, MapId, Schedule, ScheduleBudget, ScheduleOutcome,
-    SchedulingProblem, Times, TrainingNet, Verified, Work, compute_bound, execute_scheduler,
+    SchedulingProblem, Times, TrainingNet, Verified, compute_bound, execute_scheduler,
 };
 use planlab_solvers::placement::Portfolio;
-use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, lp_bound, scheduler, schedulers};
+use planlab_solvers::schedule::{
+    Class, Lab, Policy, Prefetch, lp_bound, scheduler, scheduler_keys, schedulers,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::nets::fixture;
+use super::nets::{fixture, small_machine};
 use super::optimum::optimum_below;
 
 /// The nets whose optimum is found.
 const NETS: u64 = 40;
-const QUICK: [&str; 11] = [
-    "in-core",
-    "swap-all/unscheduled",
-    "swap-all",
-    "swap-opt",
-    "superneurons",
-    "superneurons/retain",
-    "checkpoints/chen",
-    "checkpoints/memonger",
-    "checkpoints/patent",
-    "checkpoints/patent/scored",
-    "checkpoints/patent/swap",
-];
-const POOCH: [&str; 4] = ["pooch/discard", "pooch/retain", "pooch/discard/budgeted", "pooch/retain/budgeted"];
 /// The parts of the memory for everything in which the small nets are scheduled.
 const PERCENTS: [u64; 4] = [85, 75, 65, 55];
 /// Tolerance for sums of seconds in another order.
@@ -69,18 +57,8 @@ fn random_problem(seed: u64, most: usize) -> SchedulingProblem {
     let sums = times(&mut rng, 3, net.maps().len());
     let times = Times::new(&net, forward, backward, sums).expect("times");
     let mut rate = || 1.0 / [1e-12, 1.0, 2.0, 4.0, 8.0][rng.random_range(0..5)];
-    let machine = Machine {
-        name: "small".to_owned(),
-        copy_out: rate(),
-        copy_in: rate(),
-        flops: 1.0,
-        memory: 1.0,
-        launch: 0.0,
-        capacity: Bytes::new(1 << 20),
-        bytes_per_parameter: 0,
-        large_batch_slowdown: 1.0,
-        workspace: Bytes::ZERO,
-    };
+    let (copy_out, copy_in) = (rate(), rate());
+    let machine = Machine { copy_out, copy_in, launch: 0.0, workspace: Bytes::ZERO, ..small_machine() };
     SchedulingProblem::new(net, machine).with_times(times)
 }
 
@@ -127,15 +105,8 @@ fn random_function(
     needs.dedup();
     let size = if is_sum { bytes(inputs[0]) } else { rng.random_range(1..5) };
     let ids = |maps: &[usize]| maps.iter().map(|&map| MapId::from_index(map)).collect();
-    let function = Function {
-        name: String::new(),
-        kind,
-        inputs: ids(&inputs),
-        output: MapId::from_index(maps.len()),
-        needs: ids(&needs),
-        forward: Work::default(),
-        backward: Work::default(),
-    };
+    let output = MapId::from_index(maps.len());
+    let function = Function { kind, inputs: ids(&inputs), output, needs: ids(&needs), ..Function::default() };
     (function, size)
 }
 
@@ -205,13 +176,10 @@ fn bound_above_the_optimum_is_noticed() {
 fn problem_of(inputs: &[&[usize]], bytes: &[u64], sums: &[f64], capacity: u64) -> SchedulingProblem {
     let maps = bytes.iter().map(|&bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
     let function = |(index, inputs): (usize, &&[usize])| Function {
-        name: String::new(),
         kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },
         inputs: inputs.iter().map(|&map| MapId::from_index(map)).collect(),
         output: MapId::from_index(index + 1),
-        needs: Vec::new(),
-        forward: Work::default(),
-        backward: Work::default(),
+        ..Function::default()
     };
     let functions: Vec<_> = inputs.iter().enumerate().map(function).collect();
     let ones = vec![1.0; functions.len()];
@@ -270,16 +238,12 @@ fn schedules_of_small_nets_take_at_least_the_optimum() {
 /// A net on a machine with this link.
 fn refuter(name: &str, link: f64, capacity: u64) -> SchedulingProblem {
     let machine = Machine {
-        name: "refuter".to_owned(),
-        copy_out: link,
-        copy_in: link,
         flops: 1e12,
         memory: 1e12,
         launch: 1e-6,
         capacity: Bytes::new(capacity),
-        bytes_per_parameter: 0,
-        large_batch_slowdown: 1.0,
         workspace: Bytes::ZERO,
+        ..small_machine().with_link(link)
     };
     let text = fixture(&format!("refuters/{name}.jsonl.zst"));
     SchedulingProblem::read_jsonl(name, &text, Some(machine)).expect("a problem")
@@ -325,7 +289,7 @@ fn can_be_placed(problem: &SchedulingProblem, schedule: &Verified) -> bool {
     execute(&Portfolio, &instance, budget, 0).height().is_some_and(|height| height <= room)
 }
 
-/// What other schedulers offer counts if it can be placed.
+/// What other schedulers for this machine offer counts if it can be placed.
 #[test]
 fn local_search_is_no_slower_than_other_schedulers() {
     for (name, link, capacity) in [
@@ -338,7 +302,8 @@ fn local_search_is_no_slower_than_other_schedulers() {
     ] {
         let problem = refuter(name, link, capacity);
         let found = run(&problem, "local-search").best.map_or(f64::INFINITY, |best| best.seconds());
-        for key in QUICK.into_iter().chain(POOCH) {
+        let others = ["pooch/discard/for-power9", "local-search"];
+        for key in scheduler_keys().iter().filter(|key| !others.contains(&&key[..])) {
             let Some(other) = run(&problem, key).best.filter(|best| can_be_placed(&problem, best)) else {
                 continue;
             };

@@ -56,20 +56,9 @@ fn speed(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> f64 {
     outcome.best.as_ref().map_or(0.0, |best| problem.images_per_second(best.seconds()))
 }
 
-/// The classes of a schedule's maps, derived from its events.
+/// The classes of a schedule's maps.
 pub(super) fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
-    use planlab_graph::{Engine, Task};
-    let schedule = outcome.best.as_ref()?.schedule();
-    let net = &problem.net;
-    let mut classes = Classes::all(Class::Keep, net.maps().len());
-    for event in Engine::ALL.into_iter().flat_map(|engine| schedule.of(engine)) {
-        match event.task {
-            Task::CopyOut(map) => classes.set(map, Class::Swap),
-            Task::Recompute(id) => classes.set(net.function(id).output, Class::Recompute),
-            _ => {}
-        }
-    }
-    Some(classes)
+    Some(Classes::from_schedule(&problem.net, outcome.best.as_ref()?.schedule()))
 }
 
 fn counts([keep, swap, recompute]: [u32; 3]) -> Counts {
