@@ -3,23 +3,6 @@
 //! A pool sees one request at a time. The most that it *reserves* from the device over a trace is compared with the
 //! height of a plan. [`registry`] has all pools; [`Simulator`] plays a trace on one.
 //!
-//! | key | policy |
-//! |---|---|
-//! | `network-wise` | a device allocation for each request, given back after the propagation |
-//! | `device` | a device allocation for each request, given back at once |
-//! | `cupy1-pool` | blocks are used again for their exact size |
-//! | `cupy2rc1-pool` | best fit by a linear scan of bins; splits and joins |
-//! | `cupy4-pool` | the same policy by a sparse index, for each stream |
-//! | `pytorch-caching` | best fit in small and large segments |
-//! | `pytorch-caching/expandable` | the same in ranges that grow by pages |
-//! | `tensorflow-bfc` | best fit in regions that double |
-//! | `tensorflow-bfc/one-region` | the same in one region, counted to its high-water mark |
-//! | `mxnet-naive`, `mxnet-rounded` | exact size after rounding to pages, or to powers of two |
-//! | `tlsf` | two-level segregated fit in one region |
-//! | `profile-guided` | a plan of the last propagation, replayed; whatever differs goes to a pool |
-//! | `profile-guided/kinds` | the same with a plan for each kind of propagation |
-//! | `profile-guided/scoped` | one plan of all propagations, by operations: their order may change |
-//!
 //! # Example
 //!
 //! ```

@@ -1,25 +1,4 @@
 //! The times of a net's passes on a machine: from the roofline, or measured.
-//!
-//! ```
-//! # use planlab_dsa::Bytes;
-//! # use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, TrainingNet, Work};
-//! use planlab_graph::{Machine, Times};
-//! # let maps = vec![
-//! #     FeatureMap { name: "image".into(), bytes: Bytes::new(64) },
-//! #     FeatureMap { name: "logits".into(), bytes: Bytes::new(8) },
-//! # ];
-//! # let [image, logits] = [0, 1].map(MapId::from_index);
-//! # let functions = vec![Function {
-//! #     name: "fc".into(), kind: FunctionKind::FullyConnected, inputs: vec![image], output: logits,
-//! #     needs: vec![image], forward: Work::default(), backward: Work::default(),
-//! # }];
-//! # let net = TrainingNet::new("one layer", 1, 0, maps, functions)?;
-//!
-//! let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
-//! let times = Times::from_csv(&machine, &net, "times.csv", "function,forward,backward\nfc,1e-3,2.5e-3\n")?;
-//! assert_eq!(times.backward(), [2.5e-3]);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -148,29 +148,6 @@ impl SchedulingProblem {
     /// the workspace of the machine, and the machine's name. The current times count as those of
     /// [`ConvolutionAlgorithm::PrecomputedGemm`].
     ///
-    /// ```
-    /// use planlab_dsa::Bytes;
-    /// use planlab_graph::{
-    ///     FeatureMap, Function, FunctionId, FunctionKind, Kernel, Machine, MapId, SchedulingProblem, TrainingNet, Work,
-    /// };
-    ///
-    /// let [image, conv] = [0, 1].map(MapId::from_index);
-    /// let map = |name: &str| FeatureMap { name: name.to_owned(), bytes: Bytes::new(1 << 20) };
-    /// let work = Work { flops: 1e9, bytes: 2e6, launches: 1 };
-    /// let function = Function {
-    ///     name: "conv".to_owned(), kind: FunctionKind::Convolution, inputs: vec![image], output: conv,
-    ///     needs: vec![image], forward: work, backward: work,
-    /// };
-    /// let kernel = Kernel { extents: vec![3, 3], strides: vec![1, 1], positions: 1024 };
-    /// let net = TrainingNet::new("one", 1, 1000, vec![map("image"), map("conv")], vec![function])?
-    ///     .with_kernels([(FunctionId::from_index(0), kernel)])?;
-    /// let problem = SchedulingProblem::new(net, Machine::built_in("x86-pcie3").ok_or("no such machine")?);
-    /// let fast = problem.with_workspace_limit(20.0)?;
-    /// assert_eq!(fast.machine.workspace, Bytes::new(8 << 20));
-    /// assert_eq!(fast.times.forward()[0], problem.times.forward()[0] * 0.7);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Like [`SchedulingProblem::convolution_algorithms`].

@@ -15,37 +15,6 @@ use crate::placement::sharing::PatentFreeList;
 use crate::schedule::classes::{Class, Classes, Lab, Policy, Prefetch};
 
 /// A net in training whose forward pass is cut into blocks.
-///
-/// ```
-/// use planlab_dsa::Bytes;
-/// use planlab_graph::{
-///     FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
-/// };
-/// use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Patent, Thresholds};
-///
-/// let work = Work { flops: 1e9, bytes: 1e8, launches: 1 };
-/// let mut maps = vec![FeatureMap { name: "image".into(), bytes: Bytes::new(1 << 20) }];
-/// let mut functions = Vec::new();
-/// for turn in 1..40 {
-///     let [input, output] = [turn - 1, turn].map(MapId::from_index);
-///     maps.push(FeatureMap { name: format!("map {turn}"), bytes: Bytes::new(1 << 20) });
-///     functions.push(Function {
-///         name: format!("convolution {turn}"), kind: FunctionKind::Convolution, inputs: vec![input], output,
-///         needs: vec![input], forward: work, backward: work,
-///     });
-/// }
-/// let net = TrainingNet::new("chain", 8, 0, maps, functions)?;
-/// let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
-/// let problem = SchedulingProblem::new(net, machine);
-/// let net = CheckpointNet::new(&problem, Candidates::Articulation);
-/// let bytes = |cut: &_| net.free_list(cut).map(Bytes::get);
-/// let rounds = Patent::default().search(net.items(), bytes)?;
-/// let best = Patent::choose(&rounds).ok_or("no round")?;
-/// // 39 maps are kept without blocks; with blocks of about 6, 6 of the checkpoints and a block.
-/// assert!(best.cost < rounds[0].cost / 2);
-/// assert!(net.packed(&best.cut)?.height().get() <= best.cost);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct CheckpointNet<'p> {
     lab: Lab<'p>,

@@ -22,21 +22,13 @@ pub struct Lab<'p> {
 }
 
 /// Why a classification gives no schedule.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(transparent)]
 pub enum Trial {
     /// It needs more memory than there is.
-    DoesNotFit(DoesNotFit),
+    DoesNotFit(#[from] DoesNotFit),
     /// Its events wait for each other, or for memory that is never freed.
-    Stuck(Stuck),
-}
-
-impl std::fmt::Display for Trial {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::DoesNotFit(reason) => reason.fmt(f),
-            Self::Stuck(reason) => reason.fmt(f),
-        }
-    }
+    Stuck(#[from] Stuck),
 }
 
 impl<'p> Lab<'p> {
@@ -147,9 +139,8 @@ impl<'p> Lab<'p> {
         room: Bytes,
     ) -> Result<(Schedule, Timeline), Trial> {
         let program = self.program(classes, vanished);
-        let draft =
-            residency::draft(self.problem, program, self.prefetch, room).map_err(Trial::DoesNotFit)?;
-        let timeline = simulate(&draft, Some(room)).map_err(Trial::Stuck)?;
+        let draft = residency::draft(self.problem, program, self.prefetch, room)?;
+        let timeline = simulate(&draft, Some(room))?;
         Ok((draft, timeline))
     }
 

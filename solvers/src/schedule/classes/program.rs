@@ -235,6 +235,15 @@ impl<'a> Builder<'a> {
         self.events.push(event);
     }
 
+    /// A run of a function that reads what is on the device.
+    fn run_function(&mut self, task: Task, id: FunctionId) -> Event {
+        let function = self.problem.net.function(id);
+        let mut event = Event::new(task, self.problem.times.forward()[id.index()]);
+        event.reads = self.held(&function.inputs);
+        event.writes.push(self.map_buffer(function.output));
+        event
+    }
+
     fn forward(&mut self) {
         let net = &self.problem.net;
         for map in net.map_ids().filter(|&map| !net.has_gradient(map)) {
@@ -243,9 +252,7 @@ impl<'a> Builder<'a> {
         }
         for id in net.function_ids() {
             let function = net.function(id);
-            let mut event = Event::new(Task::Forward(id), self.problem.times.forward()[id.index()]);
-            event.reads = self.held(&function.inputs);
-            event.writes.push(self.map_buffer(function.output));
+            let mut event = self.run_function(Task::Forward(id), id);
             let mut done: Vec<_> =
                 function.inputs.iter().copied().filter(|&map| net.last_use(map) == Some(id)).collect();
             done.extend((net.last_use(function.output).is_none()).then_some(function.output));
@@ -406,9 +413,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        let mut event = Event::new(Task::Recompute(id), self.problem.times.forward()[id.index()]);
-        event.reads = self.held(&function.inputs);
-        event.writes.push(self.map_buffer(function.output));
+        let event = self.run_function(Task::Recompute(id), id);
         self.emit(event);
     }
 
@@ -418,9 +423,7 @@ impl<'a> Builder<'a> {
         let made = |map: &MapId| net.producer(*map).is_some_and(|function| chain.contains(&function));
         for (place, &id) in chain.iter().enumerate() {
             let function = net.function(id);
-            let mut event = Event::new(Task::Recompute(id), self.problem.times.forward()[id.index()]);
-            event.reads = self.held(&function.inputs);
-            event.writes.push(self.map_buffer(function.output));
+            let mut event = self.run_function(Task::Recompute(id), id);
             for input in function.inputs.iter().filter(|input| made(input)) {
                 let later = &chain[place + 1..];
                 if !later.iter().any(|&other| net.function(other).inputs.contains(input)) {

@@ -20,8 +20,6 @@
 //!
 //! O(n + sum of the swapped maps' stays).
 
-use std::fmt;
-
 use planlab_dsa::Bytes;
 use planlab_graph::{Event, FunctionKind, MapId, Schedule, SchedulingProblem, Task};
 
@@ -39,7 +37,8 @@ pub enum Prefetch {
 }
 
 /// Why a classification does not fit the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("out of memory: {} of {capacity} bytes", what.describe(*peak))]
 pub struct DoesNotFit {
     /// The part that does not fit.
     pub what: Part,
@@ -58,14 +57,12 @@ pub enum Part {
     CopyIn(MapId),
 }
 
-impl fmt::Display for DoesNotFit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "out of memory: ")?;
-        match self.what {
-            Part::Functions => write!(f, "the functions alone take {}", self.peak)?,
-            Part::CopyIn(map) => write!(f, "with map {map} back, {} are taken", self.peak)?,
+impl Part {
+    fn describe(self, peak: Bytes) -> String {
+        match self {
+            Self::Functions => format!("the functions alone take {peak}"),
+            Self::CopyIn(map) => format!("with map {map} back, {peak} are taken"),
         }
-        write!(f, " of {} bytes", self.capacity)
     }
 }
 
