@@ -46,6 +46,7 @@ use super::watch::Watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactOrder {
     sets: usize,
+    /// The memory for sets after which the search ends without a proof.
     memory: Bytes,
     forced: bool,
     bounded: bool,
@@ -62,13 +63,6 @@ impl ExactOrder {
     #[must_use]
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.sets = sets;
-        self
-    }
-
-    /// The memory for sets, in bytes, after which the search ends without a proof. Default: 1 GiB.
-    #[must_use]
-    pub const fn with_memory(mut self, bytes: Bytes) -> Self {
-        self.memory = bytes;
         self
     }
 
@@ -319,7 +313,8 @@ mod tests {
             };
             for amount in [0, 1, 5, 20] {
                 let few = ExactOrder::default().with_sets(amount);
-                let small = ExactOrder::default().with_memory(Bytes::new(300 * amount as u64));
+                let memory = Bytes::new(300 * amount as u64);
+                let small = ExactOrder { memory, ..ExactOrder::default() };
                 for search in [few, small, few.with_bounded(false).with_forced(false)] {
                     limited += usize::from(check(&search.order(&orders, &plenty)));
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use planlab_dsa::{Bytes, CancelToken, Clock, Stop};
 use planlab_graph::{
     Engine, Machine, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt,
-    ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, execute_scheduler, validate,
+    ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, Verified, execute_scheduler, validate,
 };
 use planlab_solvers::schedule::{Class, InCore, Lab, Policy, Pooch, Prefetch, SwapAll, schedulers};
 use rand::{RngExt, SeedableRng};
@@ -23,25 +23,25 @@ fn small_problem(seed: u64) -> SchedulingProblem {
     problem.clone().with_capacity(Bytes::new(capacity))
 }
 
-/// Checks a scheduler's result on a problem. Returns whether there is a schedule.
-fn check(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> bool {
-    check_within(problem, scheduler, ScheduleBudget::default())
-}
-
-fn check_within(problem: &SchedulingProblem, scheduler: &dyn Scheduler, budget: ScheduleBudget) -> bool {
+/// Checks a scheduler's result on a problem. Returns the schedule, if there is one.
+pub(super) fn check(
+    problem: &SchedulingProblem,
+    scheduler: &dyn Scheduler,
+    budget: ScheduleBudget,
+) -> Option<Verified> {
     let key = scheduler.descriptor().key;
     let outcome = execute_scheduler(scheduler, problem, budget, 0);
     assert!(outcome.end.is_ok(), "{key}: {:?}", outcome.end);
     let Some(best) = &outcome.best else {
         assert!(outcome.shortfall.is_some_and(|reason| reason.starts_with("out of memory")), "{key}");
-        return false;
+        return None;
     };
     assert!(best.live_peak() <= problem.capacity && best.height() >= best.live_peak(), "{key}");
     assert!(best.seconds() >= outcome.bound.seconds * (1.0 - 1e-9), "{key}: below its bound");
     assert!(outcome.gap().is_some_and(|gap| gap >= 0.0), "{key}");
     let audited = validate(problem, best.schedule(), Some(best.height())).expect("valid");
     assert!((audited.seconds - best.seconds()).abs() < 1e-9 * best.seconds(), "{key}");
-    true
+    outcome.best
 }
 
 #[test]
@@ -50,10 +50,8 @@ fn schedules_of_small_nets_are_right() {
     for seed in 0..150 {
         let problem = small_problem(seed);
         for scheduler in schedulers() {
-            if check(&problem, &scheduler) {
+            if let Some(best) = check(&problem, &scheduler, ScheduleBudget::default()) {
                 found += 1;
-                let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
-                let best = outcome.best.expect("again");
                 slow::run(&problem, best.schedule(), 4096)
                     .unwrap_or_else(|reason| panic!("seed {seed}, {}: {reason}", scheduler.descriptor().key));
             }
@@ -70,8 +68,7 @@ fn schedules_of_resnet50_are_right() {
             let machine = Machine::built_in(machine).expect("built in");
             let problem = SchedulingProblem::new(resnet50(batch), machine);
             let budget = || ScheduleBudget { work: Some(12_000), ..ScheduleBudget::default() };
-            let is_right = |scheduler: &dyn Scheduler| check_within(&problem, scheduler, budget());
-            found += schedulers().iter().filter(|&scheduler| is_right(scheduler)).count();
+            found += schedulers().iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
         }
     }
     println!("{found} schedules");

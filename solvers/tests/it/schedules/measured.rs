@@ -1,11 +1,10 @@
 //! Tests nets with the times that PipeDream measured on a V100.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{
-    Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem, execute_scheduler, validate,
-};
+use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem, execute_scheduler};
 use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons, schedulers};
 
+use super::contract::check;
 use super::nets::fixture;
 
 fn profile(net: &str) -> PipeDream {
@@ -95,20 +94,8 @@ fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
         let peak = lab.peak(&lab.all(Class::Keep)).get();
         let capacity = problem.base().get() + (peak - problem.base().get()) / 5 * 3;
         let problem = problem.clone().with_capacity(Bytes::new(capacity));
-        for scheduler in schedulers() {
-            let key = scheduler.descriptor().key;
-            let budget = ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
-            let outcome = execute_scheduler(&scheduler, &problem, budget, 0);
-            assert!(outcome.end.is_ok(), "{name}, {key}: {:?}", outcome.end);
-            let Some(best) = outcome.best else { continue };
-            let audited = validate(&problem, best.schedule(), Some(best.height()))
-                .unwrap_or_else(|violation| panic!("{name}, {key}: {violation}"));
-            assert!(
-                audited.height >= best.live_peak() && best.live_peak() <= problem.capacity,
-                "{name}, {key}"
-            );
-            found += 1;
-        }
+        let budget = || ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
+        found += schedulers().iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
     }
     assert!(found > 40, "only {found} schedules");
 }
