@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::nets::{fixture, small_machine};
-use super::optimum::optimum_below;
+use super::references::optimum::optimum_below;
 
 /// The nets whose optimum is found.
 const NETS: u64 = 40;

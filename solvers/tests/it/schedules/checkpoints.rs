@@ -9,7 +9,7 @@ use planlab_solvers::schedule::checkpoints::{
 };
 use serde_json::Value;
 
-use super::mirror::{MirrorGraph, MirrorNode, Reference};
+use super::references::mirror::{MirrorGraph, MirrorNode, Reference};
 use crate::mxnet_totals::{list, number, read};
 
 /// The graph of a file, with nodes in execution order.

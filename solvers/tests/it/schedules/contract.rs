@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::nets::{random, resnet50, small_machine};
-use super::slow;
+use super::references::slow;
 
 fn small_problem(seed: u64) -> SchedulingProblem {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::nets::{random, resnet50, small_machine};
-use super::slow;
+use super::references::slow;
 
 /// More memory than any random net needs.
 const MEMORY: usize = 4096;

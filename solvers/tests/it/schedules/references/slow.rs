@@ -77,7 +77,7 @@ struct Running {
 }
 
 /// The seconds that the schedule takes in `memory` bytes, or what went wrong.
-pub(super) fn run(problem: &SchedulingProblem, schedule: &Schedule, memory: usize) -> Result<f64, String> {
+pub(crate) fn run(problem: &SchedulingProblem, schedule: &Schedule, memory: usize) -> Result<f64, String> {
     let functions = problem.net.functions().len();
     let mut machine = Machine {
         problem,

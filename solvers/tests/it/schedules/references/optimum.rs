@@ -400,7 +400,7 @@ impl Rules {
 }
 
 /// The least time of an iteration, if that is below `limit`; `None` otherwise, or if no schedule fits.
-pub(super) fn optimum_below(problem: &SchedulingProblem, limit: f64) -> Option<u32> {
+pub(crate) fn optimum_below(problem: &SchedulingProblem, limit: f64) -> Option<u32> {
     let rules = Rules::new(problem);
     let start =
         State { forward: 0, backward: 0, maps: rules.resident, host: 0, gradients: 0, running: [(0, 0); 3] };

@@ -14,23 +14,23 @@ const PARAMETERS: [&str; 4] = ["weight", "bias", "beta", "gamma"];
 const RANDOM: &str = "Dropout";
 
 /// A node's place, and which of its outputs.
-pub(super) type Reference = (usize, usize);
+pub(crate) type Reference = (usize, usize);
 
 #[derive(Clone, Debug)]
-pub(super) struct MirrorNode {
-    pub(super) name: String,
+pub(crate) struct MirrorNode {
+    pub(crate) name: String,
     /// `None` for a variable.
-    pub(super) op: Option<String>,
-    pub(super) inputs: Vec<Reference>,
-    pub(super) outputs: Vec<Bytes>,
+    pub(crate) op: Option<String>,
+    pub(crate) inputs: Vec<Reference>,
+    pub(crate) outputs: Vec<Bytes>,
     /// The number of outputs, from the first on, that the forward pass may read.
-    pub(super) visible: usize,
-    pub(super) in_place: Vec<InPlaceEntries>,
+    pub(crate) visible: usize,
+    pub(crate) in_place: Vec<InPlaceEntries>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct MirrorGraph {
-    pub(super) nodes: Vec<MirrorNode>,
+    pub(crate) nodes: Vec<MirrorNode>,
     outputs: Vec<Reference>,
     forward_outputs: usize,
     /// The nodes of the forward pass, in order.
@@ -38,14 +38,14 @@ pub(crate) struct MirrorGraph {
 }
 
 impl MirrorGraph {
-    pub(super) fn new(nodes: Vec<MirrorNode>, outputs: Vec<Reference>, forward_outputs: usize) -> Self {
+    pub(crate) fn new(nodes: Vec<MirrorNode>, outputs: Vec<Reference>, forward_outputs: usize) -> Self {
         let forward = depth_first_order(&nodes, &outputs[..forward_outputs]);
         Self { nodes, outputs, forward_outputs, forward }
     }
 
     /// The visible outputs of the forward pass except parameters, and the nodes that they belong to. Blocks may end at
     /// the inputs of residual blocks: the first inputs of operations `add`.
-    pub(super) fn items(&self, add: &str) -> (Vec<Item>, Vec<usize>) {
+    pub(crate) fn items(&self, add: &str) -> (Vec<Item>, Vec<usize>) {
         let mut is_candidate = vec![false; self.nodes.len()];
         let is_sum = |node: &&usize| self.nodes[**node].op.as_deref() == Some(add);
         for &sum in self.forward.iter().filter(is_sum) {
@@ -66,7 +66,7 @@ impl MirrorGraph {
 
     /// The graph in which all operations of the forward pass are recomputed, except those that a cut keeps and random
     /// ones.
-    pub(super) fn recomputed(&self, cut: &Cut, nodes: &[usize]) -> Self {
+    pub(crate) fn recomputed(&self, cut: &Cut, nodes: &[usize]) -> Self {
         let kept: Vec<usize> = cut.kept.iter().map(|&place| nodes[place]).collect();
         let mut all = self.nodes.clone();
         let mut copy_of: Vec<usize> = (0..all.len()).collect();
@@ -126,7 +126,7 @@ impl MirrorGraph {
     }
 
     /// The bytes of blocks that are shared in place and within a match range: the total that MXNet prints.
-    pub(super) fn shared_bytes(&self, match_range: u64) -> u64 {
+    pub(crate) fn shared_bytes(&self, match_range: u64) -> u64 {
         let rules = BlockSharing::default().with_in_place(true).with_match_range(match_range);
         rules.plan(&self.sharing()).total().get()
     }
