@@ -94,13 +94,11 @@ impl SchedulingProblem {
         let mut draft = Draft::default();
         let mut last = first;
         for (line, text) in lines {
-            draft.read_line(text).map_err(|reason| at(line, reason))?;
+            draft.read_line(line, text).map_err(|reason| at(line, reason))?;
             last = line;
         }
-        let problem = draft.finish(&header, machine).map_err(|(index, reason)| {
-            let line = index.and_then(|index| draft_line(text, index)).unwrap_or(last);
-            at(line, reason)
-        })?;
+        let problem =
+            draft.finish(&header, machine).map_err(|(line, reason)| at(line.unwrap_or(last), reason))?;
         Ok(match capacity {
             Some(0) => return Err(at(first, "field `capacity` is 0".to_owned())),
             Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
@@ -154,19 +152,13 @@ fn read_header(text: &str) -> Result<Header, String> {
     Ok(header)
 }
 
-/// The line, from 1, of the function with an index.
-fn draft_line(text: &str, index: usize) -> Option<u64> {
-    let is_it = |line: &str| {
-        serde_json::from_str::<RawFunction>(line).is_ok_and(|raw| raw.function as usize == index)
-    };
-    (1..).zip(text.lines()).find(|(_, text)| is_it(text)).map(|(line, _)| line)
-}
-
 /// A net that is being read.
 #[derive(Default)]
 struct Draft {
     maps: Vec<FeatureMap>,
     functions: Vec<Function>,
+    /// The line and the name of each function.
+    lines: Vec<(u64, String)>,
     /// Measured seconds, if the file has them.
     forward: Vec<Option<f64>>,
     backward: Vec<Option<f64>>,
@@ -174,12 +166,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn read_line(&mut self, text: &str) -> Result<(), String> {
+    fn read_line(&mut self, line: u64, text: &str) -> Result<(), String> {
         let object: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         // Parsed from the text, so that errors keep their column.
         if object.get("function").is_some() {
-            self.add_function(serde_json::from_str(text).map_err(|error| format!("not a function: {error}"))?)
+            let raw = serde_json::from_str(text).map_err(|error| format!("not a function: {error}"))?;
+            self.add_function(line, raw)
         } else {
             self.add_map(serde_json::from_str(text).map_err(|error| format!("not a map: {error}"))?)
         }
@@ -197,7 +190,7 @@ impl Draft {
         Ok(())
     }
 
-    fn add_function(&mut self, raw: RawFunction) -> Result<(), String> {
+    fn add_function(&mut self, line: u64, raw: RawFunction) -> Result<(), String> {
         if raw.function as usize != self.functions.len() {
             let next = self.functions.len();
             return Err(format!("function {} stands where function {next} should", raw.function));
@@ -213,6 +206,7 @@ impl Draft {
         };
         let (forward, forward_seconds) = pass("forward", raw.forward, raw.forward_seconds)?;
         let (backward, backward_seconds) = pass("backward", raw.backward, raw.backward_seconds)?;
+        self.lines.push((line, raw.name.clone()));
         self.forward.push(forward_seconds);
         self.backward.push(backward_seconds);
         self.functions.push(Function {
@@ -227,14 +221,13 @@ impl Draft {
         Ok(())
     }
 
-    /// The problem, with the machine's memory. On failure, the reason and the function that causes it, if a single one
-    /// does.
-    fn finish(self, header: &Header, machine: Machine) -> Result<SchedulingProblem, (Option<usize>, String)> {
-        let functions = self.functions.clone();
+    /// The problem, with the machine's memory. On failure, the reason and the line of the function that causes it, if a
+    /// single one does.
+    fn finish(self, header: &Header, machine: Machine) -> Result<SchedulingProblem, (Option<u64>, String)> {
         let net = TrainingNet::new(&header.name, header.batch, header.parameters, self.maps, self.functions);
         let net = net.map_err(|error| {
-            let at = functions.iter().position(|function| error.function() == Some(&function.name));
-            (at, error.to_string())
+            let line = self.lines.iter().find(|(_, name)| error.function() == Some(name));
+            (line.map(|(line, _)| *line), error.to_string())
         })?;
         let roofline = machine.times(&net);
         let times = Times::new(
