@@ -91,6 +91,12 @@ impl Dependencies {
         self.after.in_degrees()
     }
 
+    /// The dependencies with time reversed.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { before: self.after.clone(), after: self.before.clone() }
+    }
+
     /// Checks that an order contains every operation once, each after those that it depends on.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! local search from the best of them, and exact search from there, which ends with a proof or at its limits.
 
 use planlab_dsa::Budget;
+use planlab_graph::OpId;
 use rand::Rng;
 
 use super::watch::Watch;
@@ -70,7 +71,7 @@ impl BestOrder {
         mut ended: impl FnMut(Stage, &Reordered),
     ) -> Reordered {
         let (mut watch, problem) = (Watch::new(budget), &orders.problem);
-        let mut known = (0..).take(problem.operations()).collect::<Vec<u32>>();
+        let mut known: Vec<OpId> = problem.ids().collect();
         let mut end = Ok(());
         for greedy in Greedy::all() {
             match greedy.run(problem, &mut watch) {

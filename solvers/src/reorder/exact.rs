@@ -35,6 +35,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use planlab_dsa::{Budget, Bytes, Stop};
+use planlab_graph::OpId;
 use rustc_hash::FxHashMap;
 
 use super::greedy::Greedy;
@@ -101,7 +102,7 @@ impl ExactOrder {
     pub(super) fn run(
         &self,
         orders: &Orders,
-        known: Vec<u32>,
+        known: Vec<OpId>,
         bound: u64,
         watch: &mut Watch<'_>,
     ) -> Reordered {
@@ -134,7 +135,7 @@ type Bits = Box<[u64]>;
 
 /// The memory that a set takes, in bytes: its bits twice, its operations, and its entries in a list, a map and a
 /// heap, which may have twice the room that they need.
-fn bytes_of(bits: &[u64], done: &[u32]) -> u64 {
+fn bytes_of(bits: &[u64], done: &[OpId]) -> u64 {
     let entries = size_of::<Reached>() + size_of::<(Bits, u64)>() + size_of::<Open>();
     (2 * size_of_val(bits) + size_of_val(done) + 2 * entries) as u64
 }
@@ -144,7 +145,7 @@ struct Reached {
     /// The set before it.
     from: Option<usize>,
     /// The operations that were added to that set, in order.
-    done: Box<[u32]>,
+    done: Box<[OpId]>,
     bits: Bits,
 }
 
@@ -173,7 +174,7 @@ type Open = (Reverse<u64>, usize, usize);
 
 impl Search<'_, '_, '_> {
     /// The best order below the limit, or `None`. `proved` rises to a bound on every order.
-    fn run(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<u32>>, Stop> {
+    fn run(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<OpId>>, Stop> {
         let count = self.problem.operations();
         let mut open = BinaryHeap::new();
         let root = Place { bits: vec![0; count.div_ceil(64)].into(), memory: Memory::new(self.problem) };
@@ -213,7 +214,7 @@ impl Search<'_, '_, '_> {
         &mut self,
         from: Option<usize>,
         mut place: Place,
-        mut done: Vec<u32>,
+        mut done: Vec<OpId>,
         peak: u64,
     ) -> Result<Option<Open>, Stop> {
         while let Some(op) = self.forced(&place, peak) {
@@ -233,19 +234,16 @@ impl Search<'_, '_, '_> {
     }
 
     /// A ready operation that costs nothing.
-    fn forced(&self, place: &Place, peak: u64) -> Option<u32> {
+    fn forced(&self, place: &Place, peak: u64) -> Option<OpId> {
         let (problem, memory) = (self.problem, &place.memory);
-        let is_free = |&op: &u32| memory.growth(problem, op) <= 0 && memory.during(problem, op) <= peak;
+        let is_free = |&op: &OpId| memory.growth(problem, op) <= 0 && memory.during(problem, op) <= peak;
         self.rules.forced.then(|| self.ready(&place.bits).into_iter().find(is_free))?
     }
 
-    fn ready(&self, bits: &[u64]) -> Vec<u32> {
-        let is_done = |op: u32| bits[op as usize / 64] >> (op % 64) & 1 == 1;
-        let ops = (0..).take(self.problem.operations());
-        let is_ready = |&op: &u32| {
-            !is_done(op) && self.problem.before[op as usize].iter().all(|&before| is_done(before))
-        };
-        ops.filter(is_ready).collect()
+    fn ready(&self, bits: &[u64]) -> Vec<OpId> {
+        let is_done = |op: &OpId| bits[op.index() / 64] >> (op.index() % 64) & 1 == 1;
+        let is_ready = |op: &OpId| !is_done(op) && self.problem.dependencies.before(*op).iter().all(is_done);
+        self.problem.ids().filter(is_ready).collect()
     }
 
     fn place(&self, set: usize) -> Place {
@@ -257,17 +255,17 @@ impl Search<'_, '_, '_> {
         place
     }
 
-    fn path(&self, set: usize) -> Vec<u32> {
+    fn path(&self, set: usize) -> Vec<OpId> {
         let sets = std::iter::successors(Some(set), |&set| self.sets[set].from);
-        let mut path: Vec<u32> = sets.flat_map(|set| self.sets[set].done.iter().rev().copied()).collect();
+        let mut path: Vec<OpId> = sets.flat_map(|set| self.sets[set].done.iter().rev().copied()).collect();
         path.reverse();
         path
     }
 }
 
 impl Place {
-    fn run(&mut self, problem: &Problem, op: u32) {
-        self.bits[op as usize / 64] |= 1 << (op % 64);
+    fn run(&mut self, problem: &Problem, op: OpId) {
+        self.bits[op.index() / 64] |= 1 << (op.index() % 64);
         self.memory.run(problem, op);
     }
 }

@@ -27,6 +27,7 @@
 use std::collections::BTreeSet;
 
 use planlab_dsa::{Budget, Stop};
+use planlab_graph::OpId;
 
 use super::orders::{Orders, Reordered};
 use super::problem::{Memory, Problem};
@@ -71,7 +72,7 @@ impl Greedy {
         orders.reordered(&order, bound, end.and(bounded))
     }
 
-    pub(super) fn run(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<Vec<u32>, Stop> {
+    pub(super) fn run(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
         if self.backwards {
             let mut order = List::new(self.rule, &problem.reversed()).run(watch)?;
             order.reverse();
@@ -83,13 +84,13 @@ impl Greedy {
 }
 
 /// The rank of an operation; the lowest is next.
-type Rank = (i128, i128, u32);
+type Rank = (i128, i128, OpId);
 
 struct List<'p> {
     rule: GreedyRule,
     problem: &'p Problem,
     memory: Memory,
-    waiting: Vec<usize>,
+    waiting: Vec<u32>,
     ready: BTreeSet<Rank>,
     /// The rank of each ready operation.
     ranks: Vec<Option<Rank>>,
@@ -102,32 +103,31 @@ impl<'p> List<'p> {
             rule,
             problem,
             memory: Memory::new(problem),
-            waiting: problem.waiting(),
+            waiting: problem.dependencies.waiting(),
             ready: BTreeSet::new(),
             ranks: vec![None; count],
         }
     }
 
-    fn run(mut self, watch: &mut Watch<'_>) -> Result<Vec<u32>, Stop> {
-        for op in (0..).take(self.waiting.len()) {
-            if self.waiting[op as usize] == 0 {
-                self.enter(op);
-            }
+    fn run(mut self, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
+        for op in self.problem.ids().filter(|op| self.waiting[op.index()] == 0).collect::<Vec<_>>() {
+            self.enter(op);
         }
         let mut order = Vec::with_capacity(self.waiting.len());
         while let Some((.., op)) = self.ready.pop_first() {
-            self.ranks[op as usize] = None;
+            self.ranks[op.index()] = None;
             order.push(op);
-            watch.tick(1 + self.problem.uses[op as usize].len() + self.problem.after[op as usize].len())?;
+            let after = self.problem.dependencies.after(op).len();
+            watch.tick(1 + self.problem.uses[op.index()].len() + after)?;
             self.finish(op);
         }
         Ok(order)
     }
 
-    fn finish(&mut self, op: u32) {
+    fn finish(&mut self, op: OpId) {
         let problem = self.problem;
         self.memory.run(problem, op);
-        for &index in &problem.uses[op as usize] {
+        for &index in &problem.uses[op.index()] {
             let users = &problem.stores[index as usize].users;
             let left = self.memory.left[index as usize];
             // It has begun, or one user is left: the growth and the need of its users are others now.
@@ -135,28 +135,28 @@ impl<'p> List<'p> {
                 users.iter().for_each(|&user| self.rank_again(user));
             }
         }
-        for &next in &problem.after[op as usize] {
-            self.waiting[next as usize] -= 1;
-            if self.waiting[next as usize] == 0 {
+        for &next in problem.dependencies.after(op) {
+            self.waiting[next.index()] -= 1;
+            if self.waiting[next.index()] == 0 {
                 self.enter(next);
             }
         }
     }
 
-    fn enter(&mut self, op: u32) {
+    fn enter(&mut self, op: OpId) {
         let rank = self.rank(op);
-        self.ranks[op as usize] = Some(rank);
+        self.ranks[op.index()] = Some(rank);
         self.ready.insert(rank);
     }
 
-    fn rank_again(&mut self, op: u32) {
-        if let Some(old) = self.ranks[op as usize] {
+    fn rank_again(&mut self, op: OpId) {
+        if let Some(old) = self.ranks[op.index()] {
             self.ready.remove(&old);
             self.enter(op);
         }
     }
 
-    fn rank(&self, op: u32) -> Rank {
+    fn rank(&self, op: OpId) -> Rank {
         let growth = self.memory.growth(self.problem, op);
         let needs = i128::from(self.memory.needs(self.problem, op));
         match self.rule {
@@ -177,19 +177,18 @@ mod tests {
 
     use super::*;
     use crate::reorder::HandOvers;
-    use crate::reorder::orders::ids;
     use crate::reorder::testing::{load_of, random_graph};
 
     /// The rule, with every ready operation ranked again each time.
-    fn literal(rule: GreedyRule, problem: &Problem) -> Vec<u32> {
+    fn literal(rule: GreedyRule, problem: &Problem) -> Vec<OpId> {
         let mut memory = Memory::new(problem);
-        let mut order: Vec<u32> = Vec::new();
+        let mut order: Vec<OpId> = Vec::new();
         while order.len() < problem.operations() {
-            let is_ready = |op: &u32| {
+            let is_ready = |op: &OpId| {
                 !order.contains(op)
-                    && problem.before[*op as usize].iter().all(|before| order.contains(before))
+                    && problem.dependencies.before(*op).iter().all(|before| order.contains(before))
             };
-            let rank = |op: &u32| {
+            let rank = |op: &OpId| {
                 let (growth, needs) = (memory.growth(problem, *op), i128::from(memory.needs(problem, *op)));
                 match rule {
                     GreedyRule::Growth => (0, growth, needs, *op),
@@ -198,8 +197,7 @@ mod tests {
                     GreedyRule::Drop => (1, growth - needs, growth, *op),
                 }
             };
-            let ops = 0..u32::try_from(problem.operations()).expect("few");
-            let op = ops.filter(is_ready).min_by_key(rank).expect("a legal order goes on");
+            let op = problem.ids().filter(is_ready).min_by_key(rank).expect("a legal order goes on");
             memory.run(problem, op);
             order.push(op);
         }
@@ -223,7 +221,7 @@ mod tests {
                         literal(greedy.rule, problem)
                     };
                     let found = greedy.order(&orders, &budget);
-                    assert_eq!(found.order, ids(&expected));
+                    assert_eq!(found.order, expected);
                     assert_eq!(dependencies.check(&found.order), Ok(()));
                     assert_eq!(found.load, load_of(&graph, &found.order, hand_overs));
                 }
@@ -241,7 +239,7 @@ mod tests {
         let graph = graph.build().expect("valid");
         let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
         let found = Greedy { rule: GreedyRule::Drop, backwards: false }.order(&orders, &Budget::default());
-        assert_eq!((found.order, found.load), (ids(&[1, 2, 0]), Bytes::new(31)));
+        assert_eq!((found.order, found.load), ([1, 2, 0].map(OpId::from_index).to_vec(), Bytes::new(31)));
     }
 
     #[test]

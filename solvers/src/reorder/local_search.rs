@@ -14,7 +14,7 @@ use planlab_dsa::{Budget, Stop};
 use planlab_graph::OpId;
 use rand::{Rng, RngExt};
 
-use super::orders::{Orders, Reordered, numbers};
+use super::orders::{Orders, Reordered};
 use super::problem::Problem;
 use super::watch::Watch;
 
@@ -46,7 +46,7 @@ impl LocalSearch {
     pub fn improve(&self, orders: &Orders, order: &[OpId], budget: &Budget, rng: &mut impl Rng) -> Reordered {
         let mut watch = Watch::new(budget);
         let (bound, bounded) = orders.bound_within(&mut watch);
-        let (order, end) = self.run(&orders.problem, numbers(order), bound, &mut watch, rng);
+        let (order, end) = self.run(&orders.problem, order.to_vec(), bound, &mut watch, rng);
         orders.reordered(&order, bound, bounded.and(end))
     }
 
@@ -54,11 +54,11 @@ impl LocalSearch {
     pub(super) fn run(
         &self,
         problem: &Problem,
-        order: Vec<u32>,
+        order: Vec<OpId>,
         bound: u64,
         watch: &mut Watch<'_>,
         rng: &mut impl Rng,
-    ) -> (Vec<u32>, Result<(), Stop>) {
+    ) -> (Vec<OpId>, Result<(), Stop>) {
         let mut walk = Walk::new(problem, order);
         let mut work = problem.operations() as u64;
         while walk.peak.0 > bound && work < self.work {
@@ -74,7 +74,7 @@ impl LocalSearch {
 
 struct Walk<'p> {
     problem: &'p Problem,
-    order: Vec<u32>,
+    order: Vec<OpId>,
     /// The load, and the number of steps that have it.
     peak: (u64, u32),
     /// Those steps.
@@ -84,7 +84,7 @@ struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    fn new(problem: &'p Problem, order: Vec<u32>) -> Self {
+    fn new(problem: &'p Problem, order: Vec<OpId>) -> Self {
         let moves = vec![false; order.len()];
         let mut walk = Self { problem, order, peak: (0, 0), steps: Vec::new(), moves };
         walk.measure();
@@ -122,17 +122,17 @@ impl<'p> Walk<'p> {
 
     /// The order in which the operation at `from` follows the one at `to`, and so does everything in between that
     /// depends on it; `None` if the one at `to` depends on it.
-    fn moved_back(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
+    fn moved_back(&mut self, from: usize, to: usize) -> Option<Vec<OpId>> {
         let problem = self.problem;
-        self.select(from..=to, from, |op| &problem.before[op as usize]);
+        self.select(from..=to, from, |op| problem.dependencies.before(op));
         self.rearranged(from, to, false)
     }
 
     /// The order in which the operation at `to` precedes the one at `from`, and so does everything in between that it
     /// depends on; `None` if it depends on the one at `from`.
-    fn moved_forward(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
+    fn moved_forward(&mut self, from: usize, to: usize) -> Option<Vec<OpId>> {
         let problem = self.problem;
-        self.select((from..=to).rev(), to, |op| &problem.after[op as usize]);
+        self.select((from..=to).rev(), to, |op| problem.dependencies.after(op));
         self.rearranged(from, to, true)
     }
 
@@ -141,21 +141,21 @@ impl<'p> Walk<'p> {
         &mut self,
         places: impl Iterator<Item = usize>,
         first: usize,
-        next_to: impl Fn(u32) -> &'p Vec<u32>,
+        next_to: impl Fn(OpId) -> &'p [OpId],
     ) {
         for place in places {
             let op = self.order[place];
-            self.moves[op as usize] =
-                place == first || next_to(op).iter().any(|&other| self.moves[other as usize]);
+            self.moves[op.index()] =
+                place == first || next_to(op).iter().any(|other| self.moves[other.index()]);
         }
     }
 
     /// The order with the marked operations moved to the first or to the last places of `from..=to`; clears the
     /// marks.
-    fn rearranged(&mut self, from: usize, to: usize, marked_first: bool) -> Option<Vec<u32>> {
+    fn rearranged(&mut self, from: usize, to: usize, marked_first: bool) -> Option<Vec<OpId>> {
         let part = &self.order[from..=to];
-        let (marked, others): (Vec<u32>, Vec<u32>) = part.iter().partition(|&&op| self.moves[op as usize]);
-        part.iter().for_each(|&op| self.moves[op as usize] = false);
+        let (marked, others): (Vec<OpId>, Vec<OpId>) = part.iter().partition(|&&op| self.moves[op.index()]);
+        part.iter().for_each(|&op| self.moves[op.index()] = false);
         if others.is_empty() {
             return None;
         }
@@ -174,7 +174,6 @@ mod tests {
 
     use super::*;
     use crate::reorder::HandOvers;
-    use crate::reorder::orders::ids;
     use crate::reorder::testing::{load_of, random_graph};
 
     #[test]
@@ -186,17 +185,17 @@ mod tests {
             let dependencies = Dependencies::of(&graph);
             let hand_overs = if better % 2 == 0 { HandOvers::Counted } else { HandOvers::Relaxed };
             let problem = Problem::new(&graph, &dependencies, hand_overs);
-            let start = numbers(&dependencies.random_order(&mut rng));
+            let start = dependencies.random_order(&mut rng);
             let before = problem.peak(&start);
             let mut walk = Walk::new(&problem, start);
             for _ in 0..200 {
                 let last = walk.peak;
                 walk.step(&mut rng);
-                assert_eq!(dependencies.check(&ids(&walk.order)), Ok(()));
+                assert_eq!(dependencies.check(&walk.order), Ok(()));
                 assert_eq!(walk.peak, problem.peak(&walk.order));
                 assert!(walk.peak <= last);
             }
-            assert_eq!(walk.peak.0, load_of(&graph, &ids(&walk.order), hand_overs).get());
+            assert_eq!(walk.peak.0, load_of(&graph, &walk.order, hand_overs).get());
             better += usize::from(walk.peak.0 < before.0);
         }
         assert!(better > 40, "{better}");
@@ -223,7 +222,7 @@ mod tests {
         let before = orders.problem.load(&order);
         let budget = Budget::default();
         budget.cancel.cancel();
-        let found = LocalSearch::default().improve(&orders, &ids(&order), &budget, &mut rng);
+        let found = LocalSearch::default().improve(&orders, &order, &budget, &mut rng);
         assert_eq!(found.stop, Stop::Cancelled);
         assert!(found.load.get() <= before && found.bound <= found.load);
     }

@@ -65,9 +65,8 @@ impl Orders {
     pub fn load(&self, order: &[OpId]) -> Bytes {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
-        let all = (0..self.problem.operations()).map(OpId::from_index);
-        assert!(sorted.into_iter().eq(all), "every operation once");
-        Bytes::new(self.problem.load(&numbers(order)))
+        assert!(sorted.into_iter().eq(self.problem.ids()), "every operation once");
+        Bytes::new(self.problem.load(order))
     }
 
     /// A lower bound on the load of every legal order: the most bytes that are live at one operation in all of them.
@@ -92,7 +91,7 @@ impl Orders {
         (bound, end)
     }
 
-    pub(super) fn reordered(&self, order: &[u32], bound: u64, end: Result<(), Stop>) -> Reordered {
+    pub(super) fn reordered(&self, order: &[OpId], bound: u64, end: Result<(), Stop>) -> Reordered {
         let load = self.problem.load(order);
         let bound = bound.min(load);
         let stop = match end {
@@ -100,7 +99,7 @@ impl Orders {
             Ok(()) => Stop::Finished,
             Err(stop) => stop,
         };
-        Reordered { order: ids(order), load: Bytes::new(load), bound: Bytes::new(bound), stop }
+        Reordered { order: order.to_vec(), load: Bytes::new(load), bound: Bytes::new(bound), stop }
     }
 }
 
@@ -123,12 +122,4 @@ impl Reordered {
     pub fn is_optimal(&self) -> bool {
         self.load == self.bound
     }
-}
-
-pub(super) fn numbers(order: &[OpId]) -> Vec<u32> {
-    order.iter().map(|op| u32::try_from(op.index()).expect("ids have 32 bits")).collect()
-}
-
-pub(super) fn ids(order: &[u32]) -> Vec<OpId> {
-    order.iter().map(|&op| OpId::from_index(op as usize)).collect()
 }

@@ -1,9 +1,9 @@
-//! A graph as numbers: which operations use which storages, and what is live after a set of them.
+//! Which operations use which storages, and what is live after a set of operations.
 //!
 //! The live bytes depend on the set of operations that have run, and not on their order. All searches rely on that.
 
 use planlab_dsa::Stop;
-use planlab_graph::{Ancestors, Dependencies, Graph, OpId};
+use planlab_graph::{Ancestors, Dependencies, Graph, OpId, Storage};
 
 use super::watch::Watch;
 
@@ -17,21 +17,11 @@ pub enum HandOvers {
     Relaxed,
 }
 
-/// A storage.
-#[derive(Clone, Debug)]
-pub(super) struct Store {
-    pub(super) bytes: u64,
-    pub(super) users: Vec<u32>,
-    from_start: bool,
-    to_end: bool,
-}
-
 /// Operations, storages and dependencies.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
-    pub(super) before: Vec<Vec<u32>>,
-    pub(super) after: Vec<Vec<u32>>,
-    pub(super) stores: Vec<Store>,
+    pub(super) dependencies: Dependencies,
+    pub(super) stores: Vec<Storage>,
     /// The storages that each operation uses, ascending.
     pub(super) uses: Vec<Vec<u32>>,
     workspaces: Vec<u64>,
@@ -39,23 +29,15 @@ pub(super) struct Problem {
     hand_overs: Vec<Vec<(u32, u32)>>,
 }
 
-fn short(index: usize) -> u32 {
-    u32::try_from(index).expect("a graph has fewer than 2^32 parts")
-}
-
 impl Problem {
     pub(super) fn new(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Self {
         assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
-        let ops = || (0..graph.operations().len()).map(OpId::from_index);
-        let list = |ids: &[OpId]| ids.iter().map(|op| short(op.index())).collect::<Vec<u32>>();
         let mut store_of = vec![None; graph.tensors().len()];
         let mut uses = vec![Vec::new(); graph.operations().len()];
-        let mut stores = Vec::new();
-        for storage in graph.storages() {
-            store_of[storage.root.index()] = Some(short(stores.len()));
-            storage.users.iter().for_each(|op| uses[op.index()].push(short(stores.len())));
-            let (bytes, users) = (storage.bytes.get(), list(&storage.users));
-            stores.push(Store { bytes, users, from_start: storage.from_start, to_end: storage.to_end });
+        let stores = graph.storages();
+        for (index, storage) in (0_u32..).zip(&stores) {
+            store_of[storage.root.index()] = Some(index);
+            storage.users.iter().for_each(|op| uses[op.index()].push(index));
         }
         let pairs = |op: OpId| {
             let stores = |(input, output): (planlab_graph::TensorId, planlab_graph::TensorId)| {
@@ -67,24 +49,28 @@ impl Problem {
             }
         };
         Self {
-            before: ops().map(|op| list(dependencies.before(op))).collect(),
-            after: ops().map(|op| list(dependencies.after(op))).collect(),
+            dependencies: dependencies.clone(),
             workspaces: graph.operations().iter().map(|operation| operation.workspace.get()).collect(),
-            hand_overs: ops().map(pairs).collect(),
+            hand_overs: graph.order().into_iter().map(pairs).collect(),
             stores,
             uses,
         }
     }
 
     pub(super) fn operations(&self) -> usize {
-        self.before.len()
+        self.dependencies.operations()
+    }
+
+    /// The operations, ascending.
+    pub(super) fn ids(&self) -> impl Iterator<Item = OpId> + use<> {
+        (0..self.operations()).map(OpId::from_index)
     }
 
     /// The problem with time reversed: an order has the same load as its reverse here. Hand-overs are dropped, since
     /// they have no mirror image.
     pub(super) fn reversed(&self) -> Self {
         let mut reversed = self.clone();
-        std::mem::swap(&mut reversed.before, &mut reversed.after);
+        reversed.dependencies = self.dependencies.reversed();
         for store in &mut reversed.stores {
             std::mem::swap(&mut store.from_start, &mut store.to_end);
         }
@@ -93,12 +79,12 @@ impl Problem {
     }
 
     /// The most bytes live at one operation of an order.
-    pub(super) fn load(&self, order: &[u32]) -> u64 {
+    pub(super) fn load(&self, order: &[OpId]) -> u64 {
         self.peak(order).0
     }
 
     /// The most bytes live at one operation of an order, and the number of operations at which they are live.
-    pub(super) fn peak(&self, order: &[u32]) -> (u64, u32) {
+    pub(super) fn peak(&self, order: &[OpId]) -> (u64, u32) {
         let mut memory = Memory::new(self);
         let mut peak = (0, 0);
         for &op in order {
@@ -114,9 +100,9 @@ impl Problem {
     }
 
     /// The bytes live at each operation of an order.
-    pub(super) fn curve(&self, order: &[u32]) -> Vec<u64> {
+    pub(super) fn curve(&self, order: &[OpId]) -> Vec<u64> {
         let mut memory = Memory::new(self);
-        let at = |&op: &u32| {
+        let at = |&op: &OpId| {
             let during = memory.during(self, op);
             memory.run(self, op);
             during
@@ -130,7 +116,7 @@ impl Problem {
     pub(super) fn bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
         let mut bound = self.own_needs();
         let Some(turns) = self.turns() else { return (bound, Ok(())) };
-        for op in 0..short(self.operations()) {
+        for op in self.ids() {
             let users = self.stores.iter().map(|store| 1 + store.users.len()).sum();
             if let Err(stop) = watch.tick(users) {
                 return (bound, Err(stop));
@@ -142,65 +128,60 @@ impl Problem {
 
     /// The most that one operation needs, together with what is live throughout.
     fn own_needs(&self) -> u64 {
-        let is_throughout = |store: &Store| store.from_start && store.to_end;
+        let is_throughout = |store: &Storage| store.from_start && store.to_end;
         let throughout = self.stores.iter().filter(|store| is_throughout(store));
-        let throughout: u64 = throughout.map(|store| store.bytes).sum();
-        let at = |op: u32| {
-            let uses = self.uses[op as usize].iter().map(|&index| &self.stores[index as usize]);
-            let own: u64 = uses.filter(|store| !is_throughout(store)).map(|store| store.bytes).sum();
-            throughout + own + self.workspaces[op as usize] - self.saved(op)
+        let throughout: u64 = throughout.map(|store| store.bytes.get()).sum();
+        let at = |op: OpId| {
+            let uses = self.uses[op.index()].iter().map(|&index| &self.stores[index as usize]);
+            let own: u64 = uses.filter(|store| !is_throughout(store)).map(|store| store.bytes.get()).sum();
+            throughout + own + self.workspaces[op.index()] - self.saved(op)
         };
-        (0..short(self.operations())).map(at).max().unwrap_or(0)
+        self.ids().map(at).max().unwrap_or(0)
     }
 
     /// The most that hand-overs can save at an operation.
-    fn saved(&self, op: u32) -> u64 {
-        let mut outputs: Vec<u32> = self.hand_overs[op as usize].iter().map(|pair| pair.1).collect();
+    fn saved(&self, op: OpId) -> u64 {
+        let mut outputs: Vec<u32> = self.hand_overs[op.index()].iter().map(|pair| pair.1).collect();
         outputs.sort_unstable();
         outputs.dedup();
-        outputs.iter().map(|&output| self.stores[output as usize].bytes).sum()
+        outputs.iter().map(|&output| self.stores[output as usize].bytes.get()).sum()
     }
 
     /// The bytes that are live at an operation in every order.
-    fn bytes_at(&self, op: u32, turns: &Turns) -> u64 {
-        let is_live = |store: &&Store| {
+    fn bytes_at(&self, op: OpId, turns: &Turns) -> u64 {
+        let is_live = |store: &&Storage| {
             (store.from_start || store.users.iter().any(|&user| turns.is_done(user, op)))
                 && (store.to_end || store.users.iter().any(|&user| turns.is_done(op, user)))
         };
-        let live: u64 = self.stores.iter().filter(is_live).map(|store| store.bytes).sum();
-        live + self.workspaces[op as usize] - self.saved(op)
+        let live: u64 = self.stores.iter().filter(is_live).map(|store| store.bytes.get()).sum();
+        live + self.workspaces[op.index()] - self.saved(op)
     }
 
     /// `None`: the relation takes too much memory.
     fn turns(&self) -> Option<Turns> {
         let order = self.topological();
         let mut turn = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(at, &op)| turn[op as usize] = at);
-        let before = |at: usize| self.before[order[at] as usize].iter().map(|&other| turn[other as usize]);
+        order.iter().enumerate().for_each(|(at, op)| turn[op.index()] = at);
+        let before = |at: usize| self.dependencies.before(order[at]).iter().map(|other| turn[other.index()]);
         let ancestors = Ancestors::of_rows(order.len(), before, Ancestors::MEMORY).ok()?;
         Some(Turns { turn, ancestors })
     }
 
     /// A legal order.
-    pub(super) fn topological(&self) -> Vec<u32> {
-        let mut waiting = self.waiting();
-        let mut order: Vec<u32> = (0..short(waiting.len())).filter(|&op| waiting[op as usize] == 0).collect();
+    pub(super) fn topological(&self) -> Vec<OpId> {
+        let mut waiting = self.dependencies.waiting();
+        let mut order: Vec<OpId> = self.ids().filter(|op| waiting[op.index()] == 0).collect();
         let mut next = 0;
         while let Some(&op) = order.get(next) {
             next += 1;
-            for &other in &self.after[op as usize] {
-                waiting[other as usize] -= 1;
-                if waiting[other as usize] == 0 {
+            for &other in self.dependencies.after(op) {
+                waiting[other.index()] -= 1;
+                if waiting[other.index()] == 0 {
                     order.push(other);
                 }
             }
         }
         order
-    }
-
-    /// The number of operations that each one directly depends on.
-    pub(super) fn waiting(&self) -> Vec<usize> {
-        self.before.iter().map(Vec::len).collect()
     }
 }
 
@@ -212,10 +193,14 @@ struct Turns {
 
 impl Turns {
     /// Whether the first runs before the second in every order, or is the same.
-    fn is_done(&self, first: u32, then: u32) -> bool {
-        let at = |op: u32| OpId::from_index(self.turn[op as usize]);
+    fn is_done(&self, first: OpId, then: OpId) -> bool {
+        let at = |op: OpId| OpId::from_index(self.turn[op.index()]);
         first == then || self.ancestors.precedes(at(first), at(then))
     }
+}
+
+fn count_users(store: &Storage) -> u32 {
+    u32::try_from(store.users.len()).expect("a graph has fewer than 2^32 operations")
 }
 
 /// The live storages after some operations.
@@ -231,60 +216,60 @@ impl Memory {
     pub(super) fn new(problem: &Problem) -> Self {
         let from_start = problem.stores.iter().filter(|store| store.from_start);
         Self {
-            left: problem.stores.iter().map(|store| short(store.users.len())).collect(),
-            live: from_start.map(|store| store.bytes).sum(),
+            left: problem.stores.iter().map(count_users).collect(),
+            live: from_start.map(|store| store.bytes.get()).sum(),
         }
     }
 
-    fn is_begun(&self, store: &Store, index: u32) -> bool {
-        store.from_start || (self.left[index as usize] as usize) < store.users.len()
+    fn is_begun(&self, store: &Storage, index: u32) -> bool {
+        store.from_start || self.left[index as usize] < count_users(store)
     }
 
     /// The bytes of the storages that begin with an operation, and of those that end with it.
-    fn change(&self, problem: &Problem, op: u32) -> (u64, u64) {
+    fn change(&self, problem: &Problem, op: OpId) -> (u64, u64) {
         let (mut begun, mut ended) = (0, 0);
-        for &index in &problem.uses[op as usize] {
+        for &index in &problem.uses[op.index()] {
             let store = &problem.stores[index as usize];
             if !self.is_begun(store, index) {
-                begun += store.bytes;
+                begun += store.bytes.get();
             }
             if self.left[index as usize] == 1 && !store.to_end {
-                ended += store.bytes;
+                ended += store.bytes.get();
             }
         }
         (begun, ended)
     }
 
     /// The change of the live bytes after an operation.
-    pub(super) fn growth(&self, problem: &Problem, op: u32) -> i128 {
+    pub(super) fn growth(&self, problem: &Problem, op: OpId) -> i128 {
         let (begun, ended) = self.change(problem, op);
         i128::from(begun) - i128::from(ended)
     }
 
     /// The bytes that an operation needs while it runs, beyond those that are live before it.
-    pub(super) fn needs(&self, problem: &Problem, op: u32) -> u64 {
+    pub(super) fn needs(&self, problem: &Problem, op: OpId) -> u64 {
         let mut outputs: Vec<u32> = Vec::new();
-        for &(input, output) in &problem.hand_overs[op as usize] {
+        for &(input, output) in &problem.hand_overs[op.index()] {
             let is_last = self.left[input as usize] == 1 && !problem.stores[input as usize].to_end;
             let is_first = !self.is_begun(&problem.stores[output as usize], output);
             if is_last && is_first && !outputs.contains(&output) {
                 outputs.push(output);
             }
         }
-        let saved: u64 = outputs.iter().map(|&output| problem.stores[output as usize].bytes).sum();
-        self.change(problem, op).0 + problem.workspaces[op as usize] - saved
+        let saved: u64 = outputs.iter().map(|&output| problem.stores[output as usize].bytes.get()).sum();
+        self.change(problem, op).0 + problem.workspaces[op.index()] - saved
     }
 
     /// The bytes live while an operation runs.
-    pub(super) fn during(&self, problem: &Problem, op: u32) -> u64 {
+    pub(super) fn during(&self, problem: &Problem, op: OpId) -> u64 {
         self.live + self.needs(problem, op)
     }
 
     /// Runs an operation.
-    pub(super) fn run(&mut self, problem: &Problem, op: u32) {
+    pub(super) fn run(&mut self, problem: &Problem, op: OpId) {
         let (begun, ended) = self.change(problem, op);
         self.live = self.live + begun - ended;
-        problem.uses[op as usize].iter().for_each(|&store| self.left[store as usize] -= 1);
+        problem.uses[op.index()].iter().for_each(|&store| self.left[store as usize] -= 1);
     }
 }
 
@@ -304,17 +289,16 @@ mod tests {
             let dependencies = Dependencies::of(&graph);
             let order = dependencies.random_order(&mut rng);
             let instance = lower(&graph, &order).expect("legal").instance;
-            let numbers = crate::reorder::orders::numbers(&order);
             let of = |hand_overs| Problem::new(&graph, &dependencies, hand_overs);
             let (counted, relaxed) = (of(HandOvers::Counted), of(HandOvers::Relaxed));
-            assert_eq!(counted.load(&numbers), instance.load_without_in_place().bytes.get());
-            assert_eq!(relaxed.load(&numbers), instance.load().bytes.get());
+            assert_eq!(counted.load(&order), instance.load_without_in_place().bytes.get());
+            assert_eq!(relaxed.load(&order), instance.load().bytes.get());
             let budget = planlab_dsa::Budget::default();
             let bound = |problem: &Problem| problem.bound(&mut Watch::new(&budget)).0;
-            assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load(&numbers));
-            assert!(relaxed.own_needs() <= bound(&relaxed) && bound(&relaxed) <= relaxed.load(&numbers));
-            let backwards: Vec<u32> = numbers.iter().rev().copied().collect();
-            assert_eq!(counted.reversed().load(&backwards), counted.load(&numbers));
+            assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load(&order));
+            assert!(relaxed.own_needs() <= bound(&relaxed) && bound(&relaxed) <= relaxed.load(&order));
+            let backwards: Vec<OpId> = order.iter().rev().copied().collect();
+            assert_eq!(counted.reversed().load(&backwards), counted.load(&order));
             assert_eq!(bound(&counted.reversed()), bound(&counted));
         }
     }
