@@ -11,7 +11,7 @@ use super::error::ScheduleError;
 use super::verified::Verified;
 
 /// What is known of a scheduler before it runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SchedulerDescriptor {
     /// The stable name: `pooch/retain`.
     pub key: Cow<'static, str>,

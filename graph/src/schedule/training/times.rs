@@ -6,30 +6,23 @@ use planlab_files::FormatError;
 
 use super::machine::Machine;
 use super::net::TrainingNet;
-use super::parts::{FunctionId, FunctionKind, Work};
+use super::parts::{Function, FunctionId, FunctionKind, Work};
 
 impl Machine {
     /// The roofline times of a net.
     #[must_use]
     pub fn times(&self, net: &TrainingNet) -> Times {
         let slowdown = self.slowdown(net.batch());
-        let seconds = |kind, work| match kind {
-            FunctionKind::Convolution => self.seconds(work) * slowdown,
-            _ => self.seconds(work),
+        let seconds = |work: fn(&Function) -> Work| {
+            let pass = |function: &Function| match function.kind {
+                FunctionKind::Convolution => self.seconds(work(function)) * slowdown,
+                _ => self.seconds(work(function)),
+            };
+            net.functions().iter().map(pass).collect()
         };
-        Times {
-            forward: net
-                .functions()
-                .iter()
-                .map(|function| seconds(function.kind, function.forward))
-                .collect(),
-            backward: net
-                .functions()
-                .iter()
-                .map(|function| seconds(function.kind, function.backward))
-                .collect(),
-            accumulate: self.sums(net),
-        }
+        let (forward, backward) =
+            (seconds(|function| function.forward), seconds(|function| function.backward));
+        Times { forward, backward, accumulate: self.sums(net) }
     }
 
     /// The roofline times of adding two gradients, by map: two reads, one write.

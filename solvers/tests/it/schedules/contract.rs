@@ -125,13 +125,7 @@ struct Liar(fn(&mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>);
 
 impl Scheduler for Liar {
     fn descriptor(&self) -> SchedulerDescriptor {
-        SchedulerDescriptor {
-            key: "liar".into(),
-            summary: String::new().into(),
-            randomized: false,
-            reference: "",
-            complexity: "",
-        }
+        SchedulerDescriptor { key: "liar".into(), ..SchedulerDescriptor::default() }
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
