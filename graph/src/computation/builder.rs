@@ -269,10 +269,11 @@ fn check_reads(graph: &Graph, op: OpId) -> Result<(), GraphError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn two() -> (GraphBuilder, TensorId, TensorId) {
+    /// A tensor of 4 bytes and one of 8.
+    pub(crate) fn two() -> (GraphBuilder, TensorId, TensorId) {
         let mut graph = Graph::builder();
         let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
         let large = graph.tensor(Tensor::new("large", Bytes::new(8)));

@@ -103,14 +103,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GraphBuilder;
-
-    fn two() -> (GraphBuilder, TensorId, TensorId) {
-        let mut graph = Graph::builder();
-        let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
-        let large = graph.tensor(Tensor::new("large", Bytes::new(8)));
-        (graph, small, large)
-    }
+    use crate::computation::builder::tests::two;
 
     #[test]
     fn an_alias_of_an_alias_lies_in_the_root() {
