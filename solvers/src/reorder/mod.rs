@@ -12,8 +12,8 @@
 //! | [`ExactOrder`] | the best one, with a proof, if few sets of operations can be done first |
 //! | [`BestOrder`] | the best of all three, one after another |
 //!
-//! All of them search the [`Orders`] of a graph within a [`Budget`]; they honour its `wall`, `work` and `cancel`. When
-//! it is used up, they return the best order so far and the bound proved by then.
+//! All of them search the [`Orders`] of a graph within a [`Budget`](planlab_dsa::Budget); they honour its `wall`, `work`
+//! and `cancel`. When it is used up, they return the best order so far and the bound proved by then.
 
 mod best;
 mod exact;
