@@ -25,6 +25,7 @@ struct Readme;
 
 mod arenas;
 pub mod bounds;
+mod certificate;
 #[cfg(feature = "cp")]
 pub mod cp;
 #[cfg(feature = "mip")]

@@ -9,7 +9,7 @@
 //! | `memo.rs`, `rank.rs`, `problem.rs` | failed states; preferences; the instance in units and sections |
 //! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched, again and again |
 //! | `precedence.rs` | small instances with hand-overs or windows: branches on which of two lies below |
-//! | `certificate.rs`, `checker.rs` | proofs as lists of steps, and an independent checker of them |
+//! | `certify.rs` | proofs as lists of steps, for the independent checker in `certificate/` |
 //!
 //! The search keeps a lowest offset for each buffer. It places one of the lowest buffers or lifts it onto something
 //! that it could rest on, and checks for every section, at every height, whether the rest still fits (see `search.rs`).
@@ -40,10 +40,9 @@
 //! states are kept. Restarts blur the orders, and ranks are computed again when the problem splits. A capacity is only
 //! one of many that a minimisation tries.
 
-mod certificate;
 #[cfg(test)]
 mod certificate_tests;
-mod checker;
+mod certify;
 mod hand_overs;
 pub(crate) mod kernel;
 mod memo;
@@ -57,6 +56,6 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use certificate::{BadStep, Certificate, Refutation, Step, certify};
-pub use checker::{CertificateError, StepFault};
+pub use crate::certificate::{BadStep, Certificate, CertificateError, Step, StepFault};
+pub use certify::{Refutation, certify};
 pub use planner::Exact;

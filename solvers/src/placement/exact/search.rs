@@ -27,10 +27,10 @@
 
 use planlab_dsa::Halt;
 
-use super::certificate::Step;
 use super::memo::{Memo, State};
 use super::problem::{Problem, RANK_BITS, Span, to_u32};
 use super::rank::Preference;
+use crate::certificate::Step;
 
 /// More than any offset.
 const NEVER: u64 = 1 << 62;

@@ -1,7 +1,7 @@
 //! Checks a [`Certificate`] without the search that made it.
 //!
 //! Nothing here is shared with the search: it works in bytes instead of units, compares every pair of buffers, and
-//! looks at every step of time. To trust a proof you only need to trust this file.
+//! looks at every step of time. To trust a proof you only need to trust this folder.
 //!
 //! # Why the rules are sound
 //!
@@ -50,7 +50,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Buffer, Bytes, Instance, Offset};
 
-use super::certificate::{Certificate, Step};
+use super::format::{Certificate, Step};
 
 /// Above every offset.
 const NOWHERE: u128 = 1 << 100;

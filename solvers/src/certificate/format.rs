@@ -1,24 +1,10 @@
-//! Certificates: checkable proofs that no plan fits a capacity.
-//!
-//! [`certify`] searches once, depth first, and records its steps; [`Certificate::check`] follows the steps with code of
-//! its own. A proof has one or two steps for each node of the search, so it is worth keeping only for small instances.
+//! What a certificate says: a capacity, and the steps of the proof that no plan fits it.
 
 use std::fmt;
 use std::str::FromStr;
-use std::thread;
 
-use planlab_dsa::{Bytes, Digest, Halt, Instance, PlanError};
+use planlab_dsa::{Bytes, Digest};
 use serde::{Deserialize, Serialize};
-
-use super::minimise::stack;
-use super::problem::Problem;
-use super::rank::{Preference, Ranking};
-use super::search::{Cut, Search};
-
-/// The most buffers of an instance that gets a certificate.
-const MOST_BUFFERS: usize = 2_000;
-/// The least stack of the search, in bytes.
-const STACK: usize = 2 << 20;
 
 /// One step of a proof, in depth-first order. Numbers are buffer indices.
 ///
@@ -120,70 +106,4 @@ mod text {
         let text = String::deserialize(deserializer)?;
         text.split_ascii_whitespace().map(|step| step.parse().map_err(D::Error::custom)).collect()
     }
-}
-
-/// The result of an attempt to refute a capacity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refutation {
-    /// No plan without hand-overs fits; the certificate proves it.
-    Proved(Certificate),
-    /// There is a plan that fits.
-    Feasible,
-    /// The node limit came first.
-    Unknown,
-    /// There are no certificates for such an instance: windows in use during a pause, several arenas, a kept-apart pair
-    /// with a buffer that is never active, more than 2,000 buffers, or numbers too large.
-    Unsupported,
-}
-
-/// Searches for a proof that no plan without hand-overs fits `capacity`, in at most `nodes` search nodes. Reports the
-/// work done to `tick`.
-///
-/// It neither restarts nor remembers states, so it is slower than the planner `exact`. Each step takes 16 bytes of
-/// memory; there are up to four steps per node.
-///
-/// # Errors
-///
-/// What `tick` returns; [`PlanError::Failed`] if no thread can be started.
-pub fn certify(
-    instance: &Instance,
-    capacity: Bytes,
-    nodes: u64,
-    tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
-) -> Result<Refutation, Halt> {
-    let problem = if instance.len() > MOST_BUFFERS { None } else { Problem::new(instance, &[]) };
-    let Some(problem) = problem else { return Ok(Refutation::Unsupported) };
-    let steps = if problem.contradictory || problem.floor() > capacity {
-        vec![Step::Over]
-    } else {
-        match prove(&problem, capacity.get() / problem.unit(), nodes, tick) {
-            Ok(Some(steps)) => steps,
-            Ok(None) => return Ok(Refutation::Feasible),
-            Err(Cut::Nodes) => return Ok(Refutation::Unknown),
-            Err(Cut::Halt(halt)) => return Err(halt),
-        }
-    };
-    let (version, instance) = (Certificate::VERSION, instance.digest());
-    let unit = Bytes::new(problem.unit());
-    Ok(Refutation::Proved(Certificate { version, instance, capacity, unit, steps }))
-}
-
-/// The steps of a proof, or the result that there is a plan; runs on a thread with a stack as deep as the search goes.
-fn prove(
-    problem: &Problem,
-    capacity: u64,
-    nodes: u64,
-    tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
-) -> Result<Option<Vec<Step>>, Cut> {
-    let body = || {
-        let mut search = Search::new(problem, Preference::plain(Ranking::ALL[0]));
-        search.proof = Some(Vec::new());
-        let found = search.run(capacity, nodes, tick)?;
-        Ok(search.proof.filter(|_| !found))
-    };
-    thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(STACK + stack(problem)).spawn_scoped(scope, body);
-        let no_thread = |error| Halt::from(PlanError::Failed(format!("no thread: {error}")));
-        worker.map_err(no_thread)?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
