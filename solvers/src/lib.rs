@@ -28,6 +28,7 @@ pub mod bounds;
 mod certificate;
 #[cfg(feature = "cp")]
 pub mod cp;
+mod feasibility;
 #[cfg(feature = "mip")]
 pub mod milp;
 mod nested;
@@ -39,5 +40,7 @@ mod registry;
 pub mod reorder;
 pub mod schedule;
 mod team;
+mod tick;
+mod trees;
 
 pub use registry::{SOURCE_DIGEST, absent, family, keys, planner, registry};

@@ -22,7 +22,8 @@
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
-use super::{Argument, Found, Tick};
+use super::argument::{Argument, Found};
+use crate::tick::Tick;
 
 /// The most alignments tried.
 const MOST_ALIGNMENTS: usize = 16;

@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Buffer, Halt, Instance, LiveRange};
 
-use super::Tick;
 use super::view::{clip, crests};
+use crate::tick::Tick;
 
 /// The number of peaks around which windows grow.
 const PEAKS: usize = 4;

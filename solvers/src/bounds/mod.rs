@@ -44,8 +44,8 @@
 //! every step, no argument finds anything above the load.
 
 mod aligned;
+mod argument;
 mod bits;
-pub(crate) use bits::Bits;
 mod cores;
 mod patterns;
 mod section;
@@ -56,7 +56,11 @@ mod window;
 
 use planlab_dsa::{Bytes, Evidence, Halt, Instance, Run, Scope};
 
+use argument::Argument;
+pub(crate) use bits::Bits;
 use view::{View, views};
+
+use crate::tick::Tick;
 
 /// The cost that arguments may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,27 +90,6 @@ pub struct Step {
     pub finished: bool,
     /// A short description of the argument.
     pub how: String,
-}
-
-/// Counts work; an error ends the search.
-type Tick<'t> = dyn FnMut(u64) -> Result<(), Halt> + 't;
-
-/// A bound above the previous one.
-struct Found {
-    /// In bytes.
-    value: u64,
-    how: String,
-}
-
-/// A method to prove a bound on the height of a plan in one arena without hand-overs.
-trait Argument: Sync {
-    fn evidence(&self) -> Evidence;
-
-    /// The message if nothing was found.
-    fn failure(&self) -> &'static str;
-
-    /// A bound above the known bound `known`, in bytes, if the argument has one.
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt>;
 }
 
 fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {

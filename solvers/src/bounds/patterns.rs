@@ -36,8 +36,9 @@
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
+use super::argument::{Argument, Found};
 use super::bits::Bits;
-use super::{Argument, Found, Tick};
+use crate::tick::Tick;
 
 /// The most granules of height.
 const MOST_GRANULES: u64 = 1 << 22;

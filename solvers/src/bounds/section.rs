@@ -41,10 +41,11 @@
 
 use planlab_dsa::{Evidence, Halt, Instance};
 
+use super::argument::{Argument, Found};
 use super::bits::Bits;
 use super::cores::cores;
 use super::view::{Section, sections};
-use super::{Argument, Found, Tick};
+use crate::tick::Tick;
 
 /// The most granules of height.
 const MOST_GRANULES: u64 = 1 << 12;

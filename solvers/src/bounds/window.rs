@@ -19,9 +19,10 @@
 
 use planlab_dsa::{Evidence, Halt, Instance};
 
+use super::argument::{Argument, Found};
 use super::cores::{Core, cores};
-use super::{Argument, Found, Tick};
-use crate::placement::exact::kernel::{Problem, Verdict};
+use crate::feasibility::{Problem, Verdict};
+use crate::tick::Tick;
 
 /// Nodes in the first round, for each window.
 const FIRST_NODES: u64 = 1_000;
@@ -47,7 +48,7 @@ impl Argument for Windows {
         let mut ladder = Ladder { grain: arena.granularity(), known, found: None };
         let mut open: Vec<Window> = Vec::new();
         for core in cores(arena, self.buffers, tick)? {
-            open.extend(Problem::new(&core.inner, &[]).map(|problem| Window { core, problem }));
+            open.extend(Problem::new(&core.inner).map(|problem| Window { core, problem }));
         }
         let mut nodes = FIRST_NODES;
         while nodes <= self.nodes && !open.is_empty() {

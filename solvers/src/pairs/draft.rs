@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use planlab_dsa::{Buffer, BufferId, Halt, Instance, LiveRange, Offset, PlanError, Run};
 
-use crate::placement::columns::Columns;
+use crate::trees::Columns;
 
 /// The most relations for which a model is built; no solver could handle more.
 const MOST_RELATIONS: usize = 1_000_000;

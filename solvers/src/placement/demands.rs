@@ -18,7 +18,12 @@ pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
         chains.take(pair);
     }
     let hand_overs = chains.hand_overs();
-    can_stand(instance, &hand_overs).then_some(hand_overs)
+    are_pins_valid(instance, &hand_overs).then_some(hand_overs)
+}
+
+/// Whether the pinned buffers can all stay in place without a hand-over.
+pub(crate) fn can_stand(instance: &Instance) -> bool {
+    pinned_hand_overs(instance).is_some_and(|pairs| pairs.is_empty())
 }
 
 fn span(buffer: &Buffer) -> Option<(u64, u64)> {
@@ -81,7 +86,7 @@ impl Chains {
 }
 
 /// Whether the pinned buffers alone form a valid plan.
-fn can_stand(instance: &Instance, hand_overs: &[InPlace]) -> bool {
+fn are_pins_valid(instance: &Instance, hand_overs: &[InPlace]) -> bool {
     let pinned: Vec<BufferId> = instance.ids().filter(|&id| instance.buffer(id).pin.is_some()).collect();
     let rename = |id: BufferId| pinned.binary_search(&id).ok().map(BufferId::from_index);
     let rename_pair =

@@ -19,8 +19,7 @@ use std::fmt;
 
 use planlab_dsa::{ArenaId, Buffer, BufferId, Instance, LoadCurve, Step};
 
-use super::columns::Columns;
-use super::range_max::RangeMax;
+use crate::trees::{Columns, RangeMax};
 
 /// An order of the buffers of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

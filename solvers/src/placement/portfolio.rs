@@ -91,7 +91,7 @@ impl Planner for Portfolio {
         let instance = run.instance();
         try_greedy(run)?;
         bounds::raise(run, Effort::Quick)?;
-        top_padding::lower(run)?;
+        top_padding::lower(self, run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         let windows = instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
         if hands_over || windows.into_iter().any(|pause| pause.window.is_some()) {

@@ -19,9 +19,8 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Run, Scope, gcd};
+use planlab_dsa::{Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Planner, Run, Scope, gcd};
 
-use super::Portfolio;
 use crate::nested::{Share, Then, nested};
 
 /// Units of work for each buffer of the search for the rest.
@@ -39,12 +38,12 @@ struct Tight {
     excess: u64,
 }
 
-/// Tries to lower an incumbent that is less than the common alignment above the bound.
+/// Tries to lower an incumbent that is less than the common alignment above the bound; `planner` places what is not on top.
 ///
 /// # Errors
 ///
 /// The `Halt` of the run.
-pub(crate) fn lower(run: &mut Run<'_>) -> Result<(), Halt> {
+pub(crate) fn lower(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let align = instance.buffers().iter().fold(0, |all, buffer| gcd(all, buffer.align.get()));
     let bound = run.bound().of(Scope::NoHandOver).value.get();
@@ -60,7 +59,7 @@ pub(crate) fn lower(run: &mut Run<'_>) -> Result<(), Halt> {
     let all = Share::all(run);
     let work = all.work.map_or(work, |left| left.min(work));
     let share = Share { work: Some(work), target: Some(Bytes::new(bound)), ..all };
-    nested(run, &Portfolio, &pinned, share, |run, event| {
+    nested(run, planner, &pinned, share, |run, event| {
         if let Event::Incumbent(plan) = event {
             run.offer(Plan::from_offsets(plan.offsets().to_vec()))?;
         }
@@ -147,11 +146,11 @@ fn pinned(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Descriptor, LiveRange, Planner, execute};
+    use planlab_dsa::{Alignment, Budget, Descriptor, LiveRange, execute};
 
-    use super::super::Order;
-    use super::super::greedy::Fit;
     use super::*;
+    use crate::placement::greedy::Fit;
+    use crate::placement::{Order, Portfolio};
 
     const FIT: Fit = Fit::first(Order::Input);
 
@@ -173,7 +172,7 @@ mod tests {
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
             FIT.plan(run)?;
-            lower(run)
+            lower(&Portfolio, run)
         }
     }
 

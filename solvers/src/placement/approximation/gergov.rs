@@ -49,8 +49,8 @@ use planlab_dsa::{
 };
 
 use crate::placement::Order;
-use crate::placement::first_at_most::FirstAtMost;
 use crate::placement::greedy::{Rule, plan_in_order};
+use crate::trees::FirstAtMost;
 
 /// Stacks buffers on segments, then uses at most three bands; keys `gergov` and `gergov/squeezed`.
 ///

@@ -5,8 +5,8 @@ use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange, Offset, Scope, 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::problem::Problem;
 use super::{Certificate, Refutation, Step, certify};
+use crate::feasibility::Problem;
 
 /// Many more nodes than a random instance needs.
 const NODES: u64 = 2_000_000;
@@ -28,7 +28,7 @@ fn optimum(instance: &Instance) -> Option<u64> {
 
 /// Every capacity below the optimum has a certificate; the optimum has none.
 fn check_all(instance: &Instance) {
-    if Problem::new(instance, &[]).is_none() {
+    if Problem::new(instance).is_none() {
         assert_eq!(attempt(instance, 1), Refutation::Unsupported);
         return;
     }
@@ -96,7 +96,7 @@ proptest! {
         part in any::<Index>(),
     ) {
         let optimum = optimum(&instance).unwrap_or(0);
-        if optimum == 0 || Problem::new(&instance, &[]).is_none() {
+        if optimum == 0 || Problem::new(&instance).is_none() {
             return Ok(());
         }
         let mut certificate = proof(&instance, part.index(usize::try_from(optimum).expect("small")) as u64);
@@ -117,7 +117,7 @@ proptest! {
     #[test]
     fn a_proof_without_one_of_its_cases_is_refused(instance in instances(mixed().with_max_steps(5)), at in any::<Index>()) {
         let optimum = optimum(&instance).unwrap_or(0);
-        if optimum == 0 || Problem::new(&instance, &[]).is_none() {
+        if optimum == 0 || Problem::new(&instance).is_none() {
             return Ok(());
         }
         let mut certificate = proof(&instance, optimum - 1);

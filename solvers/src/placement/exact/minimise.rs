@@ -9,13 +9,11 @@
 use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope, Stop};
 use rand::RngExt;
 
-use super::hand_overs::Merge;
-use super::kernel::{Problem, Restarts, Turn, Verdict};
+use super::merge::Merge;
+use crate::feasibility::{Problem, Restarts, Turn, Verdict};
 use crate::placement::search::first_fit;
 use crate::team::{Over, team};
 
-/// Stack that each item adds, in bytes: the search goes as deep as there are items.
-const STACK_PER_ITEM: usize = 4 << 10;
 /// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.
 const LEAST_PEELED: usize = 600;
 /// Nodes per item in a first look at a capacity.
@@ -66,7 +64,7 @@ impl Task {
 
     /// Stack that the search needs, in bytes.
     pub(crate) fn stack(&self) -> usize {
-        stack(&self.problem)
+        self.problem.stack()
     }
 
     /// The number of buffers that the search places.
@@ -76,9 +74,9 @@ impl Task {
 }
 
 fn prepare(instance: &Instance, bound: u64, least: usize) -> Option<(Problem, Vec<u32>)> {
-    let problem = Problem::new(instance, &[])?;
+    let problem = Problem::new(instance)?;
     let bound = bound.max(problem.floor().get());
-    let pays = problem.items.len() >= least;
+    let pays = problem.len() >= least;
     Some(if pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
 }
 
@@ -96,7 +94,7 @@ pub(crate) fn look(run: &mut Run<'_>) -> Result<(), Halt> {
     let Some(task) = Task::new(run) else { return Ok(()) };
     team(run, task.stack(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, &task, number)?;
-        let nodes = LOOK_NODES * task.problem.items.len() as u64 + 64;
+        let nodes = LOOK_NODES * task.problem.len() as u64 + 64;
         for round in 0..3 {
             let mut tick = |work| {
                 run.tick(work)?;
@@ -117,11 +115,6 @@ pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
         while minimiser.turn(run, over)? {}
         Ok(())
     })
-}
-
-/// Stack that a search of the problem needs, in bytes.
-pub(crate) fn stack(problem: &Problem) -> usize {
-    STACK_PER_ITEM * problem.items.len()
 }
 
 /// One worker's share of a minimisation.

@@ -2,19 +2,9 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `search.rs` | depth-first search at one capacity: the branching, and every rule that prunes |
-//! | `kernel.rs` | restarts of it, with other preferences each time |
-//! | `minimise.rs` | restarts at capacities between bound and incumbent, on every thread |
-//! | `peel.rs` | what can be left out because it always fits |
-//! | `memo.rs`, `rank.rs`, `problem.rs` | failed states; preferences; the instance in units and sections |
-//! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched, again and again |
+//! | `minimise.rs` | restarts of the search at one capacity (`feasibility/`) between bound and incumbent, on every thread |
+//! | `hand_overs.rs`, `merge.rs` | larger instances with in-place permissions: some are decided, the rest is searched, again and again |
 //! | `precedence.rs` | small instances with hand-overs or windows: branches on which of two lies below |
-//! | `certify.rs` | proofs as lists of steps, for the independent checker in `certificate/` |
-//!
-//! The search keeps a lowest offset for each buffer. It places one of the lowest buffers or lifts it onto something
-//! that it could rest on, and checks for every section, at every height, whether the rest still fits (see `search.rs`).
-//! Its state consists of these offsets only. So a table can keep failed states, whatever the order in which they were
-//! reached, across restarts and lower capacities.
 //!
 //! While minimising, a plan lowers the incumbent and a refuted capacity raises the bound; both remain when the run
 //! ends. With one thread, equal seeds and work limits give equal plans.
@@ -42,20 +32,14 @@
 
 #[cfg(test)]
 mod certificate_tests;
-mod certify;
 mod hand_overs;
-pub(crate) mod kernel;
-mod memo;
+mod merge;
 pub(crate) mod minimise;
-mod peel;
 pub(crate) mod planner;
 mod precedence;
-mod problem;
-mod rank;
-mod search;
 #[cfg(test)]
 mod tests;
 
 pub use crate::certificate::{BadStep, Certificate, CertificateError, Step, StepFault};
-pub use certify::{Refutation, certify};
+pub use crate::feasibility::{Refutation, certify};
 pub use planner::Exact;

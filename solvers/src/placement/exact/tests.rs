@@ -7,10 +7,11 @@ use planlab_dsa::{
 };
 use proptest::prelude::*;
 
+use crate::feasibility::Problem;
 use crate::placement::greedy::Fit;
+use crate::placement::testing::draws;
 use crate::placement::{Order, Portfolio};
 
-use super::kernel::Problem;
 use super::minimise::{Task, minimise};
 use super::{Exact, precedence};
 
@@ -80,7 +81,7 @@ proptest! {
     fn pauses_and_pairs(
         instance in instances(Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
     ) {
-        if let (Some([_, known]), true) = (lowest(&instance), Problem::new(&instance, &[]).is_some()) {
+        if let (Some([_, known]), true) = (lowest(&instance), Problem::new(&instance).is_some()) {
             prop_assert_eq!(optimum(&Bare, &instance), known);
         }
     }
@@ -160,11 +161,9 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
 /// Windows are treated as whole buffers, so that large instances with them are planned in time.
 #[test]
 fn many_buffers_with_a_window_keep_the_limits() {
-    let mut random = crate::placement::exact::rank::Random(5);
+    let mut draw = draws(5);
     let mut buffers: Vec<Buffer> = (0..3_000_u32)
-        .map(|at| {
-            Buffer::new(Bytes::new(1 + random.next() % 90), LiveRange::new(at, at + 9).expect("not empty"))
-        })
+        .map(|at| Buffer::new(Bytes::new(1 + draw(90)), LiveRange::new(at, at + 9).expect("not empty")))
         .collect();
     let steps = LiveRange::new(3, 5).expect("not empty");
     let window = Some(Bytes::ZERO..Bytes::new(1));
@@ -199,15 +198,15 @@ fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
 /// limit ends the search.
 #[test]
 fn hand_overs_of_larger_instances_are_searched_to_the_limit() {
-    let mut random = crate::placement::exact::rank::Random(3);
+    let mut draw = draws(3);
     for case in 0..60_u32 {
         let (count, steps) = if case % 3 == 0 { (90, 36) } else { (30, 12) };
         let buffers: Vec<Buffer> = (0..count)
             .map(|_| {
-                let start = u32::try_from(random.next() % steps).expect("small");
-                let width = 1 + u32::try_from(random.next() % 5).expect("small");
+                let start = u32::try_from(draw(steps)).expect("small");
+                let width = 1 + u32::try_from(draw(5)).expect("small");
                 let live = LiveRange::new(start, start + width).expect("not empty");
-                Buffer::new(Bytes::new(4 + 4 * (random.next() % 3)), live)
+                Buffer::new(Bytes::new(4 + 4 * draw(3)), live)
             })
             .collect();
         let mut builder = Instance::builder();

@@ -43,10 +43,9 @@ use std::ops::Range;
 
 use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, LiveRange, Offset, Plan, Planner, Run};
 
-use crate::placement::columns::Columns;
 use crate::placement::demands::fits_arenas;
-use crate::placement::occupancy::{Blocked, Occupancy, Span};
 use crate::placement::order::by;
+use crate::trees::{Blocked, Columns, Occupancy, Span};
 
 /// Buckets by size; key `executorch`.
 ///

@@ -12,9 +12,8 @@
 
 use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run, Scope};
 
-use crate::placement::columns::Columns;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
-use crate::placement::occupancy::{Blocked, Occupancy, Room, Span};
+use crate::trees::{Blocked, Columns, Occupancy, Room, Span};
 
 /// Which of the free offsets a buffer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,10 +42,9 @@ use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset,
 
 use super::HONOURS;
 use super::placer::Partners;
-use crate::placement::columns::Columns;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 use crate::placement::order::{Overlaps, by};
-use crate::placement::tops::Tops;
+use crate::trees::{Columns, Tops};
 
 /// On top of all conflicts, by size and number of conflicts; keys `tvm/by-size`, `tvm/by-conflicts`.
 ///

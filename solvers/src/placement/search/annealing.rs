@@ -19,8 +19,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
 use super::HONOURS;
-use super::moves::Moves;
-use super::walk::{Search, Walk, search_from};
+use super::decoding::{Moves, Search, Walk, search_from};
 
 /// The heat at the start and at the end of a round, as parts of the height.
 const HOT: f64 = 0.05;

@@ -13,41 +13,34 @@
 //! but the first run until they are stopped: give them a limit. A first plan exists at once: the best of the greedy
 //! orders (for the hill climbs: the order of the original).
 //!
-//! A search is also a value that can be resumed (`walk::Search`), for planners made of several: each works on a fork of
+//! A search is also a value that can be resumed (`decoding::Search`), for planners made of several: each works on a fork of
 //! one run, they share a model, learn each other's heights, and stay repeatable as long as they take turns on one
 //! thread. None of them hands a buffer over; the search in `orders.rs` does, and is a part of [`Exact`](super::exact::Exact).
 
 pub(crate) mod annealing;
 pub(crate) mod block_building;
-mod decoder;
-pub(crate) mod hill_climb_tvm;
-pub(crate) mod hill_climb_vela;
+pub(crate) mod decoding;
+pub(crate) mod hill_climb;
 pub(crate) mod lns;
-pub(crate) mod model;
-mod moves;
-pub(crate) mod neighbours;
 pub(crate) mod orders;
-mod probe;
 pub(crate) mod start;
 pub(crate) mod tabu;
 #[cfg(test)]
 mod tests;
-pub(crate) mod walk;
 mod window;
 
 pub use annealing::Annealing;
 pub use block_building::BlockBuilding;
 pub(crate) use block_building::BlockSearch;
-pub use hill_climb_tvm::HillClimbTvm;
-pub use hill_climb_vela::HillClimbVela;
+#[doc(hidden)]
+pub use decoding::DecoderProbe;
+pub(crate) use decoding::Search;
+pub use hill_climb::{HillClimbTvm, HillClimbVela};
 pub use lns::Lns;
 pub(crate) use lns::LnsTurns;
 pub(crate) use orders::OrderSearch;
-#[doc(hidden)]
-pub use probe::DecoderProbe;
 pub(crate) use start::{first_fit, from_incumbent, from_plan};
 pub use tabu::Tabu;
-pub(crate) use walk::Search;
 
 use planlab_dsa::Honours;
 

@@ -18,9 +18,9 @@
 use planlab_dsa::{BufferId, Halt, Instance, Plan, Run};
 use rand::RngExt;
 
+use crate::feasibility::luby;
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_at_most};
-use crate::placement::luby::luby;
 
 /// Steps in vain, for each buffer, before a restart.
 const PATIENCE: u64 = 8;

@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 
 use planlab_dsa::{BufferId, Bytes, Halt, Instance, Plan, Run, Scope};
 
-use super::model::can_stand;
-use super::neighbours::Tick;
 use crate::placement::Order;
-use crate::placement::columns::Columns;
+use crate::placement::demands::can_stand;
 use crate::placement::greedy::{Rule, place_in_order};
-use crate::placement::occupancy::{Blocked, Occupancy, Span};
 use crate::placement::order::{Overlaps, Peaks, by};
 use crate::placement::skyline::best_fit;
+use crate::tick::Tick;
+use crate::trees::{Blocked, Columns, Occupancy, Span};
 
 /// Above this number of buffers only the [`QUICK`] orders are tried: first fit then takes seconds.
 const MANY: usize = 20_000;

@@ -19,9 +19,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
 use super::HONOURS;
-use super::decoder::{Change, Decoder};
-use super::moves::Moves;
-use super::walk::{Search, Walk, search_from};
+use super::decoding::{Change, Decoder, Moves, Search, Walk, search_from};
 
 /// Changes that a step compares.
 const SAMPLE: usize = 10;

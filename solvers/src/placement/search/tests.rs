@@ -7,14 +7,13 @@ use planlab_dsa::{
 use proptest::prelude::*;
 
 use super::annealing::AnnealingSearch;
+use super::decoding::{Model, Search, Walk};
+use super::hill_climb::{tvm, vela};
 use super::lns::LnsSearch;
-use super::model::{Model, can_stand};
 use super::tabu::TabuSearch;
-use super::walk::{Search, Walk};
-use super::{
-    Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, hill_climb_tvm, hill_climb_vela, start,
-};
+use super::{Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, start};
 use crate::placement::Order;
+use crate::placement::demands::can_stand;
 use crate::placement::greedy::Fit;
 use crate::placement::testing::{descriptor, draws};
 
@@ -105,8 +104,8 @@ impl Planner for Turns {
         let mut searches: Vec<(Run<'_>, Box<dyn Search>)> = vec![
             (run.fork(), Box::new(AnnealingSearch::new(walk.clone()))),
             (run.fork(), Box::new(TabuSearch::new(walk.clone()))),
-            (run.fork(), Box::new(hill_climb_tvm::Climb::new(walk.clone()))),
-            (run.fork(), Box::new(hill_climb_vela::Climb::new(walk))),
+            (run.fork(), Box::new(tvm::Climb::new(walk.clone()))),
+            (run.fork(), Box::new(vela::Climb::new(walk))),
             (run.fork(), Box::new(LnsSearch::new(run, model, &start))),
         ];
         while !searches.is_empty() {

@@ -13,8 +13,8 @@
 
 use planlab_dsa::{Alignment, Buffer, Bytes, Halt, Instance, LiveRange, Offset};
 
-use super::neighbours::Tick;
-use crate::placement::exact::kernel::{Problem, Restarts, Verdict};
+use crate::feasibility::{Problem, Restarts, Verdict};
+use crate::tick::Tick;
 
 /// A buffer to be placed.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
         let pinned = buffer(block.start, block.end, block.high - block.low)?;
         buffers.push(pinned.with_pin(Offset::new(block.low)));
     }
-    Problem::new(&Instance::from_buffers(buffers).ok()?, &[])
+    Problem::new(&Instance::from_buffers(buffers).ok()?)
 }
 
 /// Covers the same blocks by fewer ones, with the same room for the pieces: merges adjacent blocks, closes gaps that

@@ -105,8 +105,8 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::{literal, offsets_of};
     use super::*;
+    use crate::placement::sharing::objects::testing::{literal, offsets_of};
     use crate::placement::testing::{instance, offsets};
 
     #[test]

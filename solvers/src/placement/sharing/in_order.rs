@@ -110,8 +110,8 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::offsets_of;
     use super::*;
+    use crate::placement::sharing::objects::testing::offsets_of;
     use crate::placement::testing::{instance, offsets};
 
     /// The records in the tests of the public code, and the objects that they expect.

@@ -66,10 +66,10 @@ fn stacked(rows: &[Vec<Item>], mut bottom: u128) -> Vec<(Item, u128)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::item::Boxes;
-    use super::super::theorem_16::{add_dummy, find_epsilon, finish};
     use super::*;
+    use crate::placement::approximation::boxing::item::Boxes;
     use crate::placement::approximation::boxing::testing::{in_a_run, items};
+    use crate::placement::approximation::boxing::theorem_16::{add_dummy, find_epsilon, finish};
 
     fn overlap(a: &Item, b: &Item) -> bool {
         a.start < b.end && b.start < a.end

@@ -16,7 +16,7 @@ use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Ru
 
 use super::lifted::Lifted;
 use crate::placement::demands::fits_arenas;
-use crate::placement::search::neighbours::Neighbours;
+use crate::trees::Neighbours;
 
 /// What compact insertion supports. Pins could not stay in place.
 pub(super) const HONOURS: Honours =
@@ -165,8 +165,8 @@ mod tests {
     use planlab_dsa::{Buffer, Bytes, Planner};
     use proptest::prelude::*;
 
-    use super::super::{Insertion, OneFlow, Order};
     use super::*;
+    use crate::placement::greedy::oneflow::{Insertion, OneFlow, Order};
     use crate::placement::testing::{buffer, offsets, placed};
 
     /// The published loop: sorts all placed buffers by offset again for every buffer.

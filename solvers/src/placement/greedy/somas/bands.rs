@@ -20,7 +20,7 @@
 
 use planlab_dsa::Alignment;
 
-use crate::placement::occupancy::Room;
+use crate::trees::Room;
 
 /// The number of bands that are skipped at once if all of them are too low.
 const RUN: usize = 64;

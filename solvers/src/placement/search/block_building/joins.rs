@@ -11,8 +11,8 @@ use std::collections::BinaryHeap;
 use planlab_dsa::Halt;
 use rand::{Rng, RngExt};
 
-use super::super::neighbours::Tick;
 use super::forest::{Forest, Join};
+use crate::tick::Tick;
 
 /// The most doubt of a join.
 const MOST_DOUBT: f64 = 0.1;

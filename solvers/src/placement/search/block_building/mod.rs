@@ -41,10 +41,9 @@ mod search;
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 
 pub(crate) use self::search::BlockSearch;
-use super::HONOURS;
-use super::start;
-use super::walk::Search;
 use crate::arenas::{has_arenas, plan_each_arena};
+use crate::placement::search::decoding::Search;
+use crate::placement::search::{HONOURS, start};
 use crate::placement::start_from_hints::offer_hints;
 
 /// Units of work between two looks at whether the search goes on.
@@ -78,7 +77,7 @@ impl Planner for BlockBuilding {
             randomized: true,
             reference: "Wang 1983, doi:10.1287/opre.31.3.573",
             complexity: "anytime",
-            practical: Some(super::PRACTICAL),
+            practical: Some(crate::placement::search::PRACTICAL),
         }
     }
 

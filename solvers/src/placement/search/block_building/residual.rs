@@ -6,9 +6,9 @@
 
 use planlab_dsa::Halt;
 
-use super::super::neighbours::Tick;
-use super::super::window::{Piece, problem};
-use crate::placement::exact::kernel::{Restarts, Turn, Verdict};
+use crate::feasibility::{Restarts, Turn, Verdict};
+use crate::placement::search::window::{Piece, problem};
+use crate::tick::Tick;
 
 /// Restarts at the least height before any above it.
 const FIRST_AT_LEAST: u64 = 3;

@@ -4,17 +4,16 @@ use planlab_dsa::{Buffer, BufferId, Bytes, Halt, Instance, LiveRange, Run, Scope
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::super::model::can_stand;
-use super::super::moves::below;
-use super::super::neighbours::Tick;
-use super::super::start;
-use super::super::walk::Search;
-use super::super::window::Piece;
 use super::forest::Forest;
 use super::joins::Joins;
 use super::residual;
 use crate::placement::Order;
-use crate::placement::columns::Columns;
+use crate::placement::demands::can_stand;
+use crate::placement::search::decoding::{Search, below};
+use crate::placement::search::start;
+use crate::placement::search::window::Piece;
+use crate::tick::Tick;
+use crate::trees::Columns;
 
 /// Steps without fewer blocks before an attempt, and one for each block.
 const QUIET: u64 = 200;

@@ -27,14 +27,17 @@
 //!   first; its comment says the largest.)
 //! - Alignment is honoured within objects.
 
+mod nearest;
+mod stages;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Plan, Planner, Run};
 
-use super::nearest::{Side, sides};
+use self::nearest::{Side, sides};
+use self::stages::stages;
 use super::objects::{HONOURS, REFERENCE, stacked};
-use super::stages::stages;
 
 /// Positions by size, nearest in time first; key `shared-objects/size-distance`.
 ///
@@ -230,8 +233,8 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::offsets_of;
     use super::*;
+    use crate::placement::sharing::objects::testing::offsets_of;
     use crate::placement::testing::{instance, offsets};
 
     fn objects(instance: &Instance) -> Vec<u32> {

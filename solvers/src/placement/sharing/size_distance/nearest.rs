@@ -11,7 +11,7 @@
 
 use planlab_dsa::{BufferId, Instance};
 
-use crate::placement::first_at_most::FirstAtMost;
+use crate::trees::FirstAtMost;
 
 /// All buffers by their starts, then by size, the largest first, then by id. Stores the ends of the waiting buffers,
 /// and the holes before those that have an object.

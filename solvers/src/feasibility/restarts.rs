@@ -2,10 +2,11 @@
 
 use planlab_dsa::Halt;
 
-pub(crate) use super::problem::Problem;
-use super::rank::{Preference, Random, Ranking};
+use super::luby::luby;
+use super::preference::{Preference, Random, Ranking};
+use super::problem::Problem;
 use super::search::{Cut, Search};
-use crate::placement::luby::luby;
+use crate::tick::Tick;
 
 /// The result of a search at a capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl<'p> Restarts<'p> {
         capacity: u64,
         turn: Turn,
         nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+        tick: &mut Tick<'_>,
     ) -> Result<Verdict, Halt> {
         let kinds = Ranking::ALL.len() as u64;
         let ranking = Ranking::ALL[usize::try_from(turn.ranking % kinds).unwrap_or(0)];
@@ -76,12 +77,7 @@ impl<'p> Restarts<'p> {
         self.run(capacity, most.min(nodes), tick)
     }
 
-    fn run(
-        &mut self,
-        capacity: u64,
-        nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<Verdict, Halt> {
+    fn run(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
         match self.search.run(capacity / self.problem.unit(), nodes, tick) {
             Ok(true) => Ok(Verdict::Feasible(self.search.plan())),
             Ok(false) => Ok(Verdict::Infeasible),
@@ -96,12 +92,7 @@ impl<'p> Restarts<'p> {
     }
 
     /// Restarts until there is a result, or until `nodes` nodes in all.
-    pub(crate) fn decide(
-        &mut self,
-        capacity: u64,
-        nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<Verdict, Halt> {
+    pub(crate) fn decide(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
         let mut left = nodes;
         for round in 0.. {
             let verdict = self.step(capacity, Turn::of(round), left, tick)?;
@@ -120,12 +111,7 @@ impl Problem {
     /// # Errors
     ///
     /// What `tick` returns.
-    pub(crate) fn decide(
-        &self,
-        capacity: u64,
-        nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<Verdict, Halt> {
+    pub(crate) fn decide(&self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
         Restarts::new(self, 0).decide(capacity, nodes, tick)
     }
 }

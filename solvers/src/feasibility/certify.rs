@@ -6,9 +6,8 @@ use std::thread;
 
 use planlab_dsa::{Bytes, Halt, Instance, PlanError};
 
-use super::minimise::stack;
+use super::preference::{Preference, Ranking};
 use super::problem::Problem;
-use super::rank::{Preference, Ranking};
 use super::search::{Cut, Search};
 use crate::certificate::{Certificate, Step};
 
@@ -46,7 +45,7 @@ pub fn certify(
     nodes: u64,
     tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
 ) -> Result<Refutation, Halt> {
-    let problem = if instance.len() > MOST_BUFFERS { None } else { Problem::new(instance, &[]) };
+    let problem = if instance.len() > MOST_BUFFERS { None } else { Problem::new(instance) };
     let Some(problem) = problem else { return Ok(Refutation::Unsupported) };
     let steps = if problem.contradictory || problem.floor() > capacity {
         vec![Step::Over]
@@ -77,7 +76,7 @@ fn prove(
         Ok(search.proof.filter(|_| !found))
     };
     thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(STACK + stack(problem)).spawn_scoped(scope, body);
+        let worker = thread::Builder::new().stack_size(STACK + problem.stack()).spawn_scoped(scope, body);
         let no_thread = |error| Halt::from(PlanError::Failed(format!("no thread: {error}")));
         worker.map_err(no_thread)?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -27,10 +27,12 @@
 
 use planlab_dsa::Halt;
 
+use super::item::{Span, to_u32};
 use super::memo::{Memo, State};
-use super::problem::{Problem, RANK_BITS, Span, to_u32};
-use super::rank::Preference;
+use super::preference::Preference;
+use super::problem::{Problem, RANK_BITS};
 use crate::certificate::Step;
+use crate::tick::Tick;
 
 /// More than any offset.
 const NEVER: u64 = 1 << 62;
@@ -139,12 +141,7 @@ impl<'p> Search<'p> {
     }
 
     /// Whether there is a plan of at most `capacity` units; [`Self::plan`] then returns it.
-    pub(super) fn run(
-        &mut self,
-        capacity: u64,
-        nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<bool, Cut> {
+    pub(super) fn run(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<bool, Cut> {
         // More than the units can add up to, and small enough that the sign of a difference stays visible.
         self.capacity = capacity.min(NEVER);
         (self.nodes, self.node_limit) = (0, nodes);
@@ -303,7 +300,7 @@ impl<'p> Search<'p> {
     }
 
     /// Lets skipped items rise with what they have to lie above. False if something no longer fits.
-    fn float(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
+    fn float(&mut self, part: Part, tick: &mut Tick<'_>) -> Result<bool, Cut> {
         for round in 1..=MOST_ROUNDS {
             tick((self.lists.len() - part.from) as u64 / 16 + u64::from(round.is_multiple_of(64)))?;
             let mut rose = false;
@@ -385,12 +382,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    fn search_parts(
-        &mut self,
-        part: Part,
-        cuts: &[u32],
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<bool, Cut> {
+    fn search_parts(&mut self, part: Part, cuts: &[u32], tick: &mut Tick<'_>) -> Result<bool, Cut> {
         if cuts.is_empty() {
             return self.search(part, tick);
         }
@@ -419,11 +411,7 @@ impl<'p> Search<'p> {
     }
 
     /// Searches a part that split off, with its items ranked among themselves.
-    fn search_ranked(
-        &mut self,
-        part: Part,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<bool, Cut> {
+    fn search_ranked(&mut self, part: Part, tick: &mut Tick<'_>) -> Result<bool, Cut> {
         if self.lists.len() < part.from + 3 {
             return self.search(part, tick);
         }
@@ -462,7 +450,7 @@ impl<'p> Search<'p> {
         state
     }
 
-    fn search(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
+    fn search(&mut self, part: Part, tick: &mut Tick<'_>) -> Result<bool, Cut> {
         self.nodes += 1;
         if self.nodes > self.node_limit {
             return Err(Cut::Nodes);
@@ -481,7 +469,7 @@ impl<'p> Search<'p> {
         found
     }
 
-    fn branch(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
+    fn branch(&mut self, part: Part, tick: &mut Tick<'_>) -> Result<bool, Cut> {
         loop {
             if !self.float(part, tick)? {
                 return Ok(false);
@@ -516,12 +504,7 @@ impl<'p> Search<'p> {
     }
 
     /// The branch in which `item` lies at its lowest offset. Also returns whether that pushes another item up.
-    fn place(
-        &mut self,
-        part: Part,
-        item: usize,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<(bool, bool), Cut> {
+    fn place(&mut self, part: Part, item: usize, tick: &mut Tick<'_>) -> Result<(bool, bool), Cut> {
         let trail = self.trail.len();
         let end = self.lists.len();
         let child = Part { from: end, hull: part.hull };

@@ -11,11 +11,10 @@
 
 use planlab_dsa::{Halt, Instance};
 
+use crate::tick::Tick;
+
 /// The most entries of all lists together: 4 bytes each.
 const MOST_LISTED: usize = 1 << 24;
-
-/// Counts work; returns an error when it is time to stop.
-pub(crate) type Tick<'t> = dyn FnMut(u64) -> Result<(), Halt> + 't;
 
 /// The buffers whose live ranges overlap a given one's, and those that must be kept apart from it.
 #[derive(Clone, Debug)]

@@ -30,8 +30,8 @@ use planlab_dsa::{
 };
 
 use super::Canonical;
-use super::Order;
-use super::greedy::{Fit, Rule, place_in_order};
+use crate::placement::Order;
+use crate::placement::greedy::{Fit, Rule, place_in_order};
 
 /// Why a plan could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

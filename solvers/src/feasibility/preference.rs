@@ -4,7 +4,8 @@
 //! off is ranked again, which gains a factor of ten or more. Every restart but the first few blurs the measures by a
 //! random factor for each item.
 
-use super::problem::{Item, Problem};
+use super::item::Item;
+use super::problem::Problem;
 
 /// A measure of an item; the larger value comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

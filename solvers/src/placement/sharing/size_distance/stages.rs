@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use planlab_dsa::{BufferId, Instance};
 
-use crate::placement::columns::Columns;
 use crate::placement::order::by;
+use crate::trees::Columns;
 
 /// The buffers by position, the first position first; within a position by size, the largest first, then by id.
 /// O(n log n).

@@ -1,102 +1,17 @@
 //! A placement problem as the search sees it: sizes in units, time in sections.
 
-use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, gcd};
+use planlab_dsa::{Buffer, Bytes, Instance, Offset, gcd};
 
+use super::item::{Item, Span, to_u32};
 use super::peel::peel;
-use crate::placement::columns::Columns;
+use crate::trees::Columns;
 
 /// Bits of a list key that hold a rank; the rest holds an offset.
 pub(super) const RANK_BITS: u32 = 20;
 /// The most units that an offset may reach.
 const MOST_UNITS: u64 = 1 << (62 - RANK_BITS);
-
-/// A run of sections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
-    pub(super) start: u32,
-    pub(super) end: u32,
-}
-
-impl Span {
-    pub(super) const fn overlaps(self, other: Self) -> bool {
-        self.start < other.end && other.start < self.end
-    }
-
-    pub(super) const fn sections(self) -> std::ops::Range<usize> {
-        self.start as usize..self.end as usize
-    }
-
-    fn join(self, other: Self) -> Self {
-        if self.start == self.end {
-            return other;
-        }
-        if other.start == other.end {
-            return self;
-        }
-        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
-    }
-}
-
-/// One buffer that takes part.
-#[derive(Clone, Debug)]
-pub(super) struct Item {
-    /// The index of the buffer in the instance.
-    pub(super) buffer: usize,
-    /// Size in units.
-    pub(super) size: u64,
-    /// Alignment in units.
-    pub(super) align: u64,
-    /// Steps of its live range.
-    pub(super) width: u64,
-    /// Its fixed offset, in units.
-    pub(super) pin: Option<u64>,
-    /// From its first section to its last.
-    pub(super) hull: Span,
-    /// The sections in which it is active, if they are not the whole hull.
-    spans: Box<[Span]>,
-    /// Items that it is kept apart from.
-    apart: Box<[u32]>,
-    /// Offsets, in units, that pinned items rule out: ascending, half-open.
-    holes: Box<[(u64, u64)]>,
-    /// The next item that is identical to it.
-    pub(super) twin: Option<u32>,
-    /// The sections that must stay in one part until it is placed.
-    pub(super) link: Span,
-}
-
-impl Item {
-    /// The sections in which it is active.
-    pub(super) fn spans(&self) -> &[Span] {
-        if self.spans.is_empty() { std::slice::from_ref(&self.hull) } else { &self.spans }
-    }
-
-    /// The lowest multiple of the alignment that is not below `offset`.
-    pub(super) const fn round_up(&self, offset: u64) -> u64 {
-        if self.align == 1 { offset } else { offset.next_multiple_of(self.align) }
-    }
-
-    /// The lowest offset, not below `offset`, that pinned items leave free.
-    pub(super) fn lift(&self, offset: u64) -> u64 {
-        let mut offset = offset;
-        for &(low, high) in &self.holes {
-            if low <= offset && offset < high {
-                offset = self.round_up(high);
-            }
-        }
-        offset
-    }
-
-    /// Whether it is simple enough to be set aside.
-    pub(super) fn can_be_peeled(&self) -> bool {
-        self.pin.is_none() && self.apart.is_empty() && self.spans.is_empty()
-    }
-
-    fn is_alike(&self, other: &Self) -> bool {
-        let kind = |item: &Self| (item.hull, item.size, item.align, item.pin);
-        let is_plain = |item: &Self| item.pin.is_none() && item.apart.is_empty();
-        kind(self) == kind(other) && is_plain(self) && is_plain(other) && self.spans == other.spans
-    }
-}
+/// Stack that each item adds, in bytes.
+const STACK_PER_ITEM: usize = 4 << 10;
 
 /// A placement problem without hand-overs: some buffers to place, some at fixed offsets.
 ///
@@ -122,51 +37,44 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// The problem of placing every buffer that is not pinned and has no offset, in bytes, in `fixed` (one entry for
-    /// each buffer, or an empty slice).
+    /// The problem of placing every buffer that is not pinned.
     ///
     /// `None` if the search does not support the instance: windows in use during a pause, several arenas, a kept-apart
     /// pair with a buffer that is never active, more than a million buffers, or numbers too large even in units.
     /// In-place permissions are ignored.
-    pub(crate) fn new(instance: &Instance, fixed: &[Option<u64>]) -> Option<Self> {
-        Self::without(instance, fixed, &[])
+    pub(crate) fn new(instance: &Instance) -> Option<Self> {
+        Self::without(instance, &[])
     }
 
     /// As [`Problem::new`], without the buffers that are `is_aside`.
-    fn without(instance: &Instance, fixed: &[Option<u64>], is_aside: &[bool]) -> Option<Self> {
+    fn without(instance: &Instance, is_aside: &[bool]) -> Option<Self> {
         let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
         if windows || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
             return None;
         }
-        let place = |at: usize, buffer: &Buffer| {
-            fixed.get(at).copied().flatten().or_else(|| buffer.pin.map(Offset::get))
-        };
-        let mut buffers: Vec<(usize, &Buffer, Option<u64>)> =
-            instance.buffers().iter().enumerate().map(|(at, b)| (at, b, place(at, b))).collect();
-        buffers.retain(|(at, ..)| !is_aside.get(*at).copied().unwrap_or(false));
+        let mut buffers: Vec<(usize, &Buffer)> = instance.buffers().iter().enumerate().collect();
+        buffers.retain(|(at, _)| !is_aside.get(*at).copied().unwrap_or(false));
         let mut is_apart = vec![false; instance.len()];
         for pair in instance.apart() {
             (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
         }
         let never_active = |b: &Buffer| b.pieces().next().is_none();
-        if buffers.iter().any(|&(at, b, pin)| is_apart[at] && pin.is_none() && never_active(b)) {
+        if buffers.iter().any(|&(at, b)| is_apart[at] && b.pin.is_none() && never_active(b)) {
             return None;
         }
         let unit = common_divisor(&buffers);
         let mut offsets = vec![0; instance.len()];
         let mut top = 0;
-        for &(at, buffer, pin) in &buffers {
-            if pin.is_some() || never_active(buffer) {
-                offsets[at] = pin.unwrap_or(0);
+        for &(at, buffer) in &buffers {
+            if buffer.pin.is_some() || never_active(buffer) {
+                offsets[at] = buffer.pin.map_or(0, Offset::get);
                 top = top.max(offsets[at] + buffer.size.get());
             }
         }
         // Fixed buffers count, too: one that meets a part of a free buffer may lie between the columns of that one.
-        let columns = Columns::new(buffers.iter().flat_map(|(_, b, _)| b.pieces()).map(|p| p.steps.into()));
-        let items: Vec<Item> = buffers
-            .iter()
-            .filter_map(|&(at, b, pin)| item((at, b, pin), unit, &columns, is_apart[at]))
-            .collect();
+        let columns = Columns::new(buffers.iter().flat_map(|(_, b)| b.pieces()).map(|p| p.steps.into()));
+        let items = buffers.iter().filter_map(|&(at, b)| Item::new((at, b), unit, &columns, is_apart[at]));
+        let items: Vec<Item> = items.collect();
         let reach: u64 = items.iter().map(|item| item.size.next_multiple_of(item.align)).sum();
         let highest = items.iter().filter_map(|item| Some(item.pin? + item.size)).max().unwrap_or(0);
         if reach.saturating_add(highest) >= MOST_UNITS {
@@ -199,7 +107,7 @@ impl Problem {
         let aside: Vec<u32> = aside.iter().map(|&at| to_u32(self.items[at].buffer)).collect();
         let mut is_aside = vec![false; instance.len()];
         aside.iter().for_each(|&buffer| is_aside[buffer as usize] = true);
-        match Self::without(instance, &[], &is_aside) {
+        match Self::without(instance, &is_aside) {
             Some(problem) if !aside.is_empty() => (problem, aside),
             _ => (self, Vec::new()),
         }
@@ -213,6 +121,16 @@ impl Problem {
     /// The highest end, in bytes, of fixed and never active buffers: no plan is lower.
     pub(crate) const fn floor(&self) -> Bytes {
         Bytes::new(self.top)
+    }
+
+    /// The number of items.
+    pub(crate) const fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Stack that a search needs, in bytes: it goes as deep as there are items.
+    pub(crate) const fn stack(&self) -> usize {
+        STACK_PER_ITEM * self.items.len()
     }
 
     /// The number of buffers that are free to move.
@@ -318,57 +236,15 @@ impl Problem {
     }
 }
 
-pub(super) fn to_u32(number: usize) -> u32 {
-    u32::try_from(number).expect("there are at most a million items")
-}
-
-fn common_divisor(buffers: &[(usize, &Buffer, Option<u64>)]) -> u64 {
-    let mut divisor =
-        buffers.iter().fold(0, |divisor, (_, b, pin)| gcd(gcd(divisor, b.size.get()), pin.unwrap_or(0)));
-    divisor = divisor.max(1);
+fn common_divisor(buffers: &[(usize, &Buffer)]) -> u64 {
+    let divisor_with =
+        |divisor, (_, b): &(usize, &Buffer)| gcd(gcd(divisor, b.size.get()), b.pin.map_or(0, Offset::get));
+    let mut divisor = buffers.iter().fold(0, divisor_with).max(1);
     loop {
         let is_misfit = |align: &u64| !divisor.is_multiple_of(*align) && !align.is_multiple_of(divisor);
-        match buffers.iter().map(|(_, b, _)| b.align.get()).find(is_misfit) {
+        match buffers.iter().map(|(_, b)| b.align.get()).find(is_misfit) {
             Some(align) => divisor = gcd(divisor, align),
             None => return divisor,
         }
     }
-}
-
-/// `None` for a buffer that meets no free buffer.
-fn item(
-    (at, buffer, pin): (usize, &Buffer, Option<u64>),
-    unit: u64,
-    columns: &Columns,
-    is_apart: bool,
-) -> Option<Item> {
-    let span = |steps: LiveRange| {
-        let range = columns.of(steps);
-        Span { start: to_u32(range.start), end: to_u32(range.end) }
-    };
-    let mut spans: Vec<Span> = Vec::new();
-    for span in buffer.pieces().map(|piece| span(piece.steps)).filter(|span| span.start < span.end) {
-        match spans.last_mut() {
-            Some(last) if last.end == span.start => last.end = span.end,
-            _ => spans.push(span),
-        }
-    }
-    let hull = match (spans.first(), spans.last()) {
-        (Some(first), Some(last)) => first.join(*last),
-        _ if is_apart => Span { start: 0, end: 0 },
-        _ => return None,
-    };
-    Some(Item {
-        buffer: at,
-        size: buffer.size.get() / unit,
-        align: (buffer.align.get() / unit).max(1),
-        width: u64::from(buffer.live.width()),
-        pin: pin.map(|offset| offset / unit),
-        hull,
-        spans: if spans.len() <= 1 { Box::default() } else { spans.into() },
-        apart: Box::default(),
-        holes: Box::default(),
-        twin: None,
-        link: hull,
-    })
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use planlab_dsa::{Bytes, Halt, Instance, Planner, Run};
 
 use super::decoder::{Change, Decoder};
-use super::model::{Model, can_stand};
-use super::start::{self, Start};
+use super::model::Model;
 use crate::arenas::{has_arenas, plan_each_arena};
+use crate::placement::demands::can_stand;
+use crate::placement::search::start::{self, Start};
 
 /// A search that can be resumed.
 pub(crate) trait Search {
@@ -38,7 +39,7 @@ pub(crate) trait Search {
 }
 
 /// Plans each arena by a search that begins at the walk of a start, until it has nothing left to try.
-pub(super) fn search_from<S: Search>(
+pub(crate) fn search_from<S: Search>(
     planner: &dyn Planner,
     run: &mut Run<'_>,
     start: impl FnOnce(&mut Run<'_>) -> Result<Option<Walk>, Halt>,

@@ -29,8 +29,8 @@
 
 use planlab_dsa::Bytes;
 
-use super::blocks::Blocks;
 use super::colours::colours;
+use super::free_lists::Blocks;
 use super::graph::{Node, SharingGraph};
 
 /// The rules for sharing blocks. The defaults are those of MXNet: match range 16, in place, one colour.
@@ -259,8 +259,8 @@ impl<'g> Planning<'g> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::{Entry, InPlaceEntries};
     use super::*;
+    use crate::placement::sharing::{Entry, InPlaceEntries};
 
     fn entry(bytes: u64) -> Entry {
         Entry { bytes: Bytes::new(bytes), external: false, held: 0 }

@@ -1,63 +1,18 @@
-//! Large neighbourhood search: frees a few buffers and puts them back by an exact search.
-//!
-//! The state is a set of offsets, with a *ceiling* a little below the best height. A step takes a buffer that sticks
-//! out, frees it and others that are live with it, and leaves everything else in place. Then an exact search (see the
-//! module `window`) looks for places of the freed buffers below the ceiling. The step accepts any answer, so that the
-//! plan also drifts if nothing sticks out. Once nothing sticks out at all, first fit places all buffers again in the
-//! order of their offsets, and the search offers the plan.
-//!
-//! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, random neighbours in time, and
-//! the neighbours in time that are nearest in address. Their size adapts: a proof that there is no room makes them
-//! larger, a search that was cut short smaller. The ceiling adapts, too: each success doubles its distance below the
-//! best height, a long run of failures halves it. Once the distance is at its least, the next such run sets it back to
-//! its first value. After half of all such runs it goes back to the lowest plan of its course.
-//!
-//! The search takes turns with annealing (see the module `annealing`), which can escape if no window has room. Each
-//! continues from the other's plan if that is lower.
-//!
-//! Both restart in courses whose lengths are those of Luby's sequence: small neighbourhoods, a low ceiling and a short
-//! round again, by turns from the lowest plan and from first fit in a disturbed order of its offsets. A lower plan begins
-//! the course again.
-//!
-//! # References
-//!
-//! 1. P. Shaw, *Using constraint programming and local search methods to solve vehicle routing problems*,
-//!    CP 1998, doi:10.1007/3-540-49481-2_30 (large neighbourhood search).
-//! 2. D. Pisinger and S. Ropke, *Large neighborhood search*, Handbook of Metaheuristics, 2010,
-//!    doi:10.1007/978-1-4419-1665-5_13.
-//! 3. M. Luby, A. Sinclair and D. Zuckerman, *Optimal speedup of Las Vegas algorithms*, Information
-//!    Processing Letters 47, 1993, doi:10.1016/0020-0190(93)90029-9 (the lengths of restarts).
-//!
-//! # Complexity
-//!
-//! Anytime. A step with k neighbours of a buffer takes O(k log k), and a search over at most 384
-//! freed buffers with up to 80 nodes for each.
+//! One large neighbourhood search: which buffers it frees, and what it makes of the answers.
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_dsa::{Bytes, Halt, Run};
 use rand::RngExt;
 
-use super::HONOURS;
-use super::annealing::AnnealingSearch;
-use super::model::Model;
-use super::moves::below;
-use super::start::{self, Start};
-use super::walk::{Search, Walk};
-use super::window::{self, Answer, Block, Piece};
-use crate::arenas::{has_arenas, plan_each_arena};
-use crate::placement::luby::luby;
-use crate::placement::start_from_hints::offer_hints;
+use crate::placement::search::IDLE;
+use crate::placement::search::decoding::{Model, Search, below};
+use crate::placement::search::start::{self, Start};
+use crate::placement::search::window::{self, Answer, Block, Piece};
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
 const NODES_PER_BUFFER: u64 = 5;
 const DOUBLINGS: u32 = 5;
-/// Units of work before annealing takes its turn, and the other way round.
-const TURN: u64 = 5_000_000;
-/// Units of work of the shortest course.
-const COURSE: u64 = 200_000_000;
-/// A disturbed order has noise of the height of the plan, halved at random fewer than this many times.
-const DISTURBANCES: u32 = 8;
 /// Units of work for one unit of the exact search: a node examines every buffer of the window.
 const WORK_PER_UNIT: u64 = 16;
 /// The ceiling begins this fraction of the best height below it.
@@ -70,154 +25,10 @@ const MOST: usize = 384;
 /// Steps without a smaller excess before the ceiling rises.
 const PATIENCE: u64 = 300;
 
-/// Frees a few buffers and places them exactly; key `lns`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::Lns;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Lns, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lns;
-
-impl Planner for Lns {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            key: "lns".into(),
-            summary: "frees a few buffers and places them by an exact search, in turns with annealing".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: Honours { hint: true, ..HONOURS },
-            randomized: true,
-            reference: "Shaw 1998, doi:10.1007/3-540-49481-2_30",
-            complexity: "anytime",
-            practical: Some(super::PRACTICAL),
-        }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        offer_hints(run)?;
-        let Some(start) = start::best(run)? else { return Ok(()) };
-        let Some(mut turns) = LnsTurns::new(run, &start)? else { return Ok(()) };
-        while turns.turn(run, TURN)? {}
-        Ok(())
-    }
-}
-
-/// Large neighbourhoods and annealing in turns; each continues from the other's result.
-#[derive(Clone, Debug)]
-pub(crate) struct LnsTurns {
-    lns: LnsSearch,
-    annealing: AnnealingSearch,
-    /// The number of this course, from 1 on, and the work at its end.
-    course: u64,
-    end: u64,
-}
-
-impl LnsTurns {
-    /// Begins at a start. `None` if no plan without hand-overs exists.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
-    pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
-        let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
-        let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
-        let annealing = AnnealingSearch::new(walk);
-        Ok(Some(Self { lns, annealing, course: 1, end: COURSE }))
-    }
-
-    /// The number of this course, from 1 on.
-    pub(crate) const fn course(&self) -> u64 {
-        self.course
-    }
-
-    /// The height of the lowest plan of both.
-    pub(crate) fn height(&mut self) -> Bytes {
-        Bytes::new(self.own() * self.lns.model.grain)
-    }
-
-    /// The same, in granules.
-    fn own(&mut self) -> u64 {
-        self.annealing.walk().own().min(self.lns.own)
-    }
-
-    fn work(&self) -> u64 {
-        self.lns.work() + self.annealing.work()
-    }
-
-    /// One turn of each search, with the given units of work; false if one of them has nothing left to do.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
-        let lowest = self.own();
-        if !self.annealing.slice(run, work)? {
-            return Ok(false);
-        }
-        if self.annealing.walk().own() < self.lns.own {
-            self.lns.adopt(run, self.annealing.walk().best_offsets());
-        }
-        let height = self.lns.own;
-        let goes_on = self.lns.slice(run, work)?;
-        if self.lns.own < height {
-            self.annealing.walk().adopt(run, &self.lns.best_offsets)?;
-        }
-        if self.own() < lowest {
-            self.end = self.work() + COURSE * luby(self.course);
-        } else if self.work() >= self.end {
-            self.restart(run)?;
-        }
-        Ok(goes_on)
-    }
-
-    /// Begins the next course: every other one from the lowest plan, the others from that with its order disturbed.
-    fn restart(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        self.course += 1;
-        self.end = self.work() + COURSE * luby(self.course);
-        self.annealing.restart();
-        let mut order = self.lns.best_offsets.clone();
-        if !self.course.is_multiple_of(2) {
-            let most = self.lns.own >> run.rng().random_range(0..DISTURBANCES);
-            order.iter_mut().for_each(|offset| *offset += run.rng().random_range(0..=most));
-        }
-        self.annealing.walk().adopt(run, &order)?;
-        let offsets = self.annealing.walk().decoder.offsets().collect();
-        self.lns.restart(run, offsets);
-        Ok(())
-    }
-
-    /// Continues from a plan found elsewhere, if that is lower.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
-    pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
-        let grain = self.lns.model.grain;
-        if start.height.div_ceil(grain) < self.own() {
-            let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
-            self.lns.adopt(run, &offsets);
-            self.annealing.walk().adopt(run, &offsets)?;
-            self.end = self.work() + COURSE * luby(self.course);
-        }
-        Ok(())
-    }
-}
-
 /// A large neighbourhood search that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct LnsSearch {
-    model: Arc<Model>,
+    pub(super) model: Arc<Model>,
     lives: Vec<(u32, u32)>,
     /// Buffers that may be freed.
     is_free: Vec<bool>,
@@ -225,8 +36,8 @@ pub(crate) struct LnsSearch {
     /// The height of the lowest plan that any search has found.
     best: u64,
     /// The lowest plan of this search, and its height.
-    own: u64,
-    best_offsets: Vec<u64>,
+    pub(super) own: u64,
+    pub(super) best_offsets: Vec<u64>,
     /// The lowest offsets of this course, and their height.
     course_offsets: Vec<u64>,
     course_height: u64,
@@ -467,7 +278,7 @@ impl LnsSearch {
     }
 
     /// Starts from a plan, with small neighbourhoods.
-    fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
+    pub(super) fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
         self.offsets = offsets;
         self.begin_course();
         self.size = FIRST;
@@ -513,7 +324,7 @@ impl Search for LnsSearch {
         }
         let Some(freed) = self.choose(run) else {
             self.idle += 1;
-            return Ok(self.idle < super::IDLE);
+            return Ok(self.idle < IDLE);
         };
         self.idle = 0;
         let pieces = self.pieces(&freed);
@@ -546,9 +357,10 @@ impl Search for LnsSearch {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Budget, execute};
+    use planlab_dsa::{Budget, Descriptor, Planner, execute};
 
     use super::*;
+    use crate::placement::search::HONOURS;
     use crate::placement::testing::{descriptor, instance};
 
     /// Starts from buffers on top of each other, though it knows a lower plan.

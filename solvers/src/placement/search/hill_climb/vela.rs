@@ -35,11 +35,8 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
-use super::HONOURS;
-use super::decoder::{Change, Decoder};
-use super::moves::below;
-use super::start;
-use super::walk::{Search, Walk, search_from};
+use crate::placement::search::decoding::{Change, Decoder, Search, Walk, below, search_from};
+use crate::placement::search::{HONOURS, start};
 
 /// Swaps two of the buffers that hold up the highest one; key `hill-climb/vela`.
 ///

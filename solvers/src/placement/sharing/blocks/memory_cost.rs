@@ -134,9 +134,9 @@ pub fn lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, Insta
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::{Entry, InPlaceEntries, Node};
     use super::*;
     use crate::placement::greedy::GreedyBySize;
+    use crate::placement::sharing::{Entry, InPlaceEntries, Node};
 
     #[test]
     fn a_chain_in_place_is_one_buffer() {

@@ -30,7 +30,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Honours, InPlace, Instance, Plan, 
 
 use super::block_sharing::{BlockSharing, SharedBlocks};
 use super::graph::SharingGraph;
-use super::objects::{HONOURS, stacked};
+use crate::placement::sharing::objects::{HONOURS, stacked};
 
 /// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing`, `mxnet-sharing/published`,
 /// `mxnet-sharing/in-place-only` and `mxnet-sharing/sharing-only`.

@@ -2,8 +2,9 @@
 
 use planlab_dsa::{Halt, Instance, Offset, Plan, Run, Scope};
 
-use super::neighbours::{Neighbours, Tick};
-use crate::placement::demands::pinned_hand_overs;
+use crate::placement::demands::can_stand;
+use crate::tick::Tick;
+use crate::trees::Neighbours;
 
 /// A part of a paused buffer: steps `[start, end)` and, relative to its offset, granules `[low, high)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +92,6 @@ impl Model {
         let below = height.saturating_sub(1).max(self.bound(run));
         run.target().map_or(below, |target| below.min((target.get() / self.grain).max(self.bound(run))))
     }
-}
-
-/// Whether the pinned buffers can all stay in place without a hand-over.
-pub(crate) fn can_stand(instance: &Instance) -> bool {
-    pinned_hand_overs(instance).is_some_and(|pairs| pairs.is_empty())
 }
 
 fn parts(instance: &Instance, grain: u64) -> Vec<Box<[Part]>> {

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use planlab_dsa::Halt;
 
 use super::model::{Model, Part};
-use super::neighbours::Tick;
+use crate::tick::Tick;
 
 /// Neighbours that count as one unit of work.
 const LOOKS_PER_WORK: usize = 4;
@@ -483,9 +483,9 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
-    use crate::placement::search::model::can_stand;
-    use crate::placement::search::neighbours::Neighbours;
+    use crate::placement::demands::can_stand;
     use crate::placement::search::start;
+    use crate::trees::Neighbours;
 
     fn free(_: u64) -> Result<(), Halt> {
         Ok(())

@@ -9,7 +9,7 @@
 //! O(n log n) for each of a few passes: a sum over neighbours is a difference of two prefix sums, one of the items that
 //! begin before the item ends and one of those that end before it begins.
 
-use super::problem::Item;
+use super::item::Item;
 
 /// The most passes over all items; each can free more.
 const PASSES: usize = 8;
@@ -93,7 +93,7 @@ fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
 mod tests {
     use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
 
-    use crate::placement::exact::kernel::Problem;
+    use crate::feasibility::Problem;
 
     /// The number of buffers `(size, start, end)` that remain at a capacity.
     fn left(rows: &[(u64, u32, u32)], capacity: u64) -> usize {
@@ -101,7 +101,7 @@ mod tests {
             Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
         };
         let instance = Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid");
-        let (problem, aside) = Problem::new(&instance, &[]).expect("plain").peeled(&instance, capacity);
+        let (problem, aside) = Problem::new(&instance).expect("plain").peeled(&instance, capacity);
         assert_eq!(problem.movable() + aside.len(), rows.len());
         problem.movable()
     }

@@ -26,11 +26,8 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
-use super::HONOURS;
-use super::decoder::{Change, Decoder};
-use super::moves::below;
-use super::start;
-use super::walk::{Search, Walk, search_from};
+use crate::placement::search::decoding::{Change, Decoder, Search, Walk, below, search_from};
+use crate::placement::search::{HONOURS, start};
 
 /// Number of tries.
 const TRIES: u32 = 500;

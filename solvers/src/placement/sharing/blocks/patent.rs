@@ -28,7 +28,7 @@ use planlab_dsa::{Descriptor, Halt, Planner, Run};
 
 use super::block_sharing::BlockSharing;
 use super::mxnet::{MATCH_RANGES, try_match_ranges};
-use super::objects::HONOURS;
+use crate::placement::sharing::objects::HONOURS;
 
 /// Blocks of a free list within a window; key `patent-free-list`.
 ///
@@ -74,8 +74,8 @@ impl Planner for PatentFreeList {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MxnetSharing;
     use super::*;
+    use crate::placement::sharing::MxnetSharing;
     use crate::placement::testing::{instance, offsets};
 
     #[test]

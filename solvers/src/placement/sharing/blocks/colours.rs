@@ -67,8 +67,8 @@ fn longest_path(nodes: &[Node], maker: &[Option<usize>], uncoloured: &[bool]) ->
 mod tests {
     use planlab_dsa::Bytes;
 
-    use super::super::graph::Entry;
     use super::*;
+    use crate::placement::sharing::Entry;
 
     #[test]
     fn the_longest_path_is_first_and_the_rest_is_last() {

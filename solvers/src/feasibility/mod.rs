@@ -1,0 +1,30 @@
+//! Exact search at one capacity: a plan that fits it, or the result that there is none.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `search.rs` | depth-first search: the branching, and every rule that prunes |
+//! | `restarts.rs`, `luby.rs` | restarts of it, with other preferences each time |
+//! | `problem.rs`, `item.rs` | the instance in units and sections |
+//! | `peel.rs` | what can be left out because it always fits |
+//! | `memo.rs`, `preference.rs` | failed states; the order of what lies equally low |
+//! | `certify.rs` | proofs as lists of steps, for the checker in `certificate/` |
+//!
+//! The search keeps a lowest offset for each buffer. It places one of the lowest buffers or lifts it onto something
+//! that it could rest on, and checks for every section, at every height, whether the rest still fits (see `search.rs`).
+//! Its state consists of these offsets only. So a table can keep failed states, whatever the order in which they were
+//! reached, across restarts and lower capacities.
+
+mod certify;
+mod item;
+mod luby;
+mod memo;
+mod peel;
+mod preference;
+mod problem;
+mod restarts;
+mod search;
+
+pub use certify::{Refutation, certify};
+pub(crate) use luby::luby;
+pub(crate) use problem::Problem;
+pub(crate) use restarts::{Restarts, Turn, Verdict};
