@@ -55,10 +55,6 @@ impl<'p> Restarts<'p> {
     }
 
     /// One restart: `capacity` in bytes, at most `nodes` nodes.
-    ///
-    /// # Errors
-    ///
-    /// What `tick` returns.
     pub(crate) fn step(
         &mut self,
         capacity: u64,
@@ -107,10 +103,6 @@ impl<'p> Restarts<'p> {
 
 impl Problem {
     /// Whether a plan fits `capacity` bytes, in at most `nodes` search nodes. Reports the work done to `tick`.
-    ///
-    /// # Errors
-    ///
-    /// What `tick` returns.
     pub(crate) fn decide(&self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
         Restarts::new(self, 0).decide(capacity, nodes, tick)
     }

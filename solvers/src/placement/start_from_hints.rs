@@ -17,10 +17,6 @@ use super::demands::hand_overs_at;
 use super::greedy::{Rule, place_in_order};
 
 /// Offers the plan that the run's hints suggest. Does nothing if there are no hints.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     let Some(hints) = run.hints().filter(|hints| hints.iter().any(Option::is_some)) else {
         return Ok(());

@@ -39,10 +39,6 @@ struct Tight {
 }
 
 /// Tries to lower an incumbent that is less than the common alignment above the bound; `planner` places what is not on top.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn lower(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let align = instance.buffers().iter().fold(0, |all, buffer| gcd(all, buffer.align.get()));

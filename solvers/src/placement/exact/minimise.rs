@@ -171,20 +171,12 @@ impl<'p> Minimiser<'p> {
     }
 
     /// One restart, until a plan within its capacity is known; false if nothing is left to find.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
         self.turn_beside(run, over, &mut |_, _| Ok(()))
     }
 
     /// The same. A restart may take minutes, so `beside` is called at every node, with the units of work of all turns so
     /// far.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run or of `beside`.
     pub(crate) fn turn_beside(
         &mut self,
         run: &mut Run<'_>,

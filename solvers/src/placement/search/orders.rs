@@ -49,10 +49,6 @@ struct State {
 impl OrderSearch {
     /// Starts from the best of the greedy orders, all offered. `None` if there is nothing to change: no order has a plan,
     /// or fewer than two buffers can move.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn new(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
         let instance = run.instance();
         let mut search: Option<Self> = None;
@@ -75,10 +71,6 @@ impl OrderSearch {
     }
 
     /// Searches until about this many buffers were placed.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, placed: u64) -> Result<(), Halt> {
         let each = self.state.order.len() as u64;
         for _ in 0..placed.div_ceil(each) {

@@ -35,10 +35,6 @@ impl Start {
 /// The best of several starts, all offered: first fit in the order of the offsets of the skyline's plan (tried first),
 /// in the greedy orders, and in the orders of the offsets that best fit gives in them. If the run has a better plan,
 /// the order of its offsets counts, too. `None` if no plan without hand-overs exists.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let instance = run.instance();
     if !can_stand(instance) {
@@ -78,10 +74,6 @@ fn by_offset(plan: &Plan) -> Vec<u32> {
 
 /// First fit in the order of the offsets of the run's best plan, if there is one without hand-overs. If no buffer
 /// pauses, none ends up higher than in that plan.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let Some(incumbent) = run.best()?.filter(|best| best.scope() == Scope::NoHandOver) else {
         return Ok(None);
@@ -90,10 +82,6 @@ pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
 }
 
 /// First fit in the order of the offsets of a plan.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn from_plan(run: &mut Run<'_>, plan: &Plan) -> Result<Start, Halt> {
     in_order(run, by_offset(plan))
 }
@@ -118,10 +106,6 @@ fn numbers(ids: Vec<BufferId>) -> Vec<u32> {
 }
 
 /// First fit in an order, offered.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt> {
     let instance = run.instance();
     let offsets = first_fit(instance, &order, &mut |work| run.tick(work))?;
@@ -134,10 +118,6 @@ pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt
 }
 
 /// The offsets, in bytes, that first fit gives in an order; pinned buffers come first. Uses no hand-overs.
-///
-/// # Errors
-///
-/// What `tick` returns.
 pub(crate) fn first_fit(instance: &Instance, order: &[u32], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
     let mut placing = Placing::new(instance);
     for &id in order.iter().filter(|&&id| instance.buffers()[id as usize].pin.is_none()) {

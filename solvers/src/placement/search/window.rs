@@ -50,10 +50,6 @@ pub(crate) enum Answer {
 
 /// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes. The blocks must
 /// not overlap. If there are several answers, `seed` decides which is found.
-///
-/// # Errors
-///
-/// What `tick` returns.
 pub(crate) fn search(
     (pieces, blocks): (&[Piece], &[Block]),
     ceiling: u64,

@@ -92,10 +92,6 @@ impl Joins {
 
     /// Makes all joins of little doubt: of the roots in `new` with others, or of all roots if `new` is empty, and of
     /// the blocks that these become part of.
-    ///
-    /// # Errors
-    ///
-    /// What `tick` returns.
     pub(super) fn make(
         &mut self,
         forest: &mut Forest,

@@ -17,10 +17,6 @@ const PARTS: u64 = 4096;
 
 /// Offsets of all pieces, with a height of at least `least` and below `beat`, as low as they are found in about `work`
 /// units of the exact search's work. `None` if none were found.
-///
-/// # Errors
-///
-/// What `tick` returns.
 pub(super) fn lowest(
     pieces: &[Piece],
     (least, beat): (u64, u64),

@@ -32,10 +32,6 @@ pub(crate) struct Model {
 
 impl Model {
     /// `None` if no plan without hand-overs exists, because the pinned buffers need some.
-    ///
-    /// # Errors
-    ///
-    /// What `tick` returns.
     pub(crate) fn new(instance: &Instance, tick: &mut Tick<'_>) -> Result<Option<Self>, Halt> {
         if !can_stand(instance) {
             return Ok(None);

@@ -13,20 +13,12 @@ use crate::placement::search::start::{self, Start};
 /// A search that can be resumed.
 pub(crate) trait Search {
     /// Makes one step; `false` if the search has nothing left to do.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt>;
 
     /// The units of work done so far.
     fn work(&self) -> u64;
 
     /// Lets a search do about `work` units of work; `false` if it has nothing left to do.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     fn slice(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
         let end = self.work().saturating_add(work);
         while self.work() < end {
@@ -68,10 +60,6 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Begins at a start. `None` if no plan without hand-overs exists.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let model = Model::new(run.instance(), &mut |work| run.tick(work))?;
         Ok(model.map(|model| Self::with_model(run, &Arc::new(model), start)))
@@ -87,10 +75,6 @@ impl Walk {
     }
 
     /// Begins at first fit in an order. `None` if no plan without hand-overs exists.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn in_order(
         run: &mut Run<'_>,
         order: fn(&Instance) -> Vec<u32>,
@@ -103,10 +87,6 @@ impl Walk {
     }
 
     /// Begins at the best of the greedy orders.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn from_best(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
         match start::best(run)? {
             Some(start) => Self::new(run, &start),
@@ -135,10 +115,6 @@ impl Walk {
     }
 
     /// Continues from another plan: from first fit in the order of its offsets.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
         let model = Arc::clone(self.decoder.model());
         let mut order: Vec<u32> = self.decoder.ids().collect();
@@ -167,10 +143,6 @@ impl Walk {
     }
 
     /// Makes a change.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
         let work = &mut self.work;
         self.decoder.change(change, &mut |units| {
@@ -180,10 +152,6 @@ impl Walk {
     }
 
     /// Keeps the last change and offers the resulting plan, or undoes the change.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn settle(&mut self, run: &mut Run<'_>, stays: bool) -> Result<(), Halt> {
         if !stays {
             self.decoder.undo();
@@ -195,20 +163,12 @@ impl Walk {
     }
 
     /// Counts work done outside the decoder.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn tick(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
         self.work += units;
         run.tick(units)
     }
 
     /// Offers the current plan if it is lower than all known ones, and lowers the ceiling.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn offer(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         let height = self.decoder.height();
         if height >= self.best {

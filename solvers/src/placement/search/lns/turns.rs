@@ -28,10 +28,6 @@ pub(crate) struct LnsTurns {
 
 impl LnsTurns {
     /// Begins at a start. `None` if no plan without hand-overs exists.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
         let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
@@ -59,10 +55,6 @@ impl LnsTurns {
     }
 
     /// One turn of each search, with the given units of work; false if one of them has nothing left to do.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
         let lowest = self.own();
         if !self.annealing.slice(run, work)? {
@@ -101,10 +93,6 @@ impl LnsTurns {
     }
 
     /// Continues from a plan found elsewhere, if that is lower.
-    ///
-    /// # Errors
-    ///
-    /// The `Halt` of the run.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
         let grain = self.lns.model.grain;
         if start.height.div_ceil(grain) < self.own() {
