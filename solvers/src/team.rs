@@ -88,29 +88,16 @@ mod tests {
     use std::num::NonZeroUsize;
     use std::sync::atomic::AtomicUsize;
 
-    use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Instance, LiveRange, Planner, execute};
+    use planlab_dsa::{Budget, Planner, execute};
 
     use super::*;
     use crate::placement::baseline::Bump;
-
-    struct Scripted<F>(F);
-
-    impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
-        fn descriptor(&self) -> Descriptor {
-            Bump.descriptor()
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            (self.0)(run)
-        }
-    }
+    use crate::placement::testing::{instance, scripted};
 
     /// How a run of three threads ends.
     fn end(script: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync) -> Result<Stop, PlanError> {
-        let live = LiveRange::new(0, 1).expect("not empty");
-        let instance = Instance::from_buffers(vec![Buffer::new(Bytes::new(4), live)]).expect("valid");
         let budget = Budget { threads: NonZeroUsize::new(3), ..Budget::default() };
-        execute(&Scripted(script), &instance, budget, 0).end
+        execute(&scripted(Bump.descriptor(), script), &instance(&[(4, 0, 1)]), budget, 0).end
     }
 
     #[test]

@@ -3,44 +3,38 @@
 use std::sync::Mutex;
 
 use planlab_dsa::testing::{Shape, brute_force_within, corpus, exhaustive, instances};
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, LiveRange, Planner, execute};
+use planlab_dsa::{Budget, Buffer, Bytes, Honours, Outcome, execute};
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::testing::descriptor;
+use crate::placement::testing::{buffer, descriptor, scripted};
 
 /// The limit of brute force: about a second.
 const MOST_PLACES: u64 = 500_000;
 
-/// Applies every bound.
-struct Prover {
-    effort: Effort,
-    steps: Mutex<Vec<Step>>,
-}
-
-impl Planner for Prover {
-    fn descriptor(&self) -> Descriptor {
-        let honours = Honours {
-            in_place: true,
-            pins: true,
-            alignment: true,
-            arenas: true,
-            apart: true,
-            ..Honours::default()
-        };
-        descriptor("prover", honours)
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        prove(run, self.effort, &mut |step| self.steps.lock().expect("not poisoned").push(step))
-    }
+/// Applies every bound; returns the steps, and how the run ended.
+fn run<'i>(instance: &'i Instance, effort: Effort, budget: Budget) -> (Vec<Step>, Outcome<'i>) {
+    let honours = Honours {
+        in_place: true,
+        pins: true,
+        alignment: true,
+        arenas: true,
+        apart: true,
+        ..Honours::default()
+    };
+    let steps = Mutex::new(Vec::new());
+    let prover = scripted(descriptor("prover", honours), |run| {
+        prove(run, effort, &mut |step| steps.lock().expect("not poisoned").push(step))
+    });
+    let outcome = execute(&prover, instance, budget, 0);
+    drop(prover);
+    (steps.into_inner().expect("not poisoned"), outcome)
 }
 
 fn steps(instance: &Instance, effort: Effort) -> Vec<Step> {
-    let prover = Prover { effort, steps: Mutex::default() };
-    let outcome = execute(&prover, instance, Budget::default(), 0);
+    let (steps, outcome) = run(instance, effort, Budget::default());
     assert!(outcome.end.is_ok(), "{:?}", outcome.end);
-    prover.steps.into_inner().expect("not poisoned")
+    steps
 }
 
 fn check(instance: &Instance) -> Result<(), TestCaseError> {
@@ -55,28 +49,16 @@ fn check(instance: &Instance) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn never_above_the_optimum_of_plain_buffers(instance in instances(Shape::plain())) {
-        check(&instance)?;
-    }
-
-    #[test]
-    fn never_above_the_optimum_with_every_feature(instance in instances(Shape::everything())) {
-        check(&instance)?;
-    }
-
-    #[test]
-    fn never_above_the_optimum_with_alignment(
-        instance in instances(Shape::plain().with_alignment(true).with_pins(true)),
-    ) {
-        check(&instance)?;
-    }
-
-    #[test]
-    fn never_above_the_optimum_with_pauses(
-        instance in instances(Shape::plain().with_pauses(true).with_in_place(true).with_apart(true)),
+    fn no_bound_is_above_the_optimum(
+        instance in prop_oneof![
+            instances(Shape::plain()),
+            instances(Shape::everything()),
+            instances(Shape::plain().with_alignment(true).with_pins(true)),
+            instances(Shape::plain().with_pauses(true).with_in_place(true).with_apart(true)),
+        ],
     ) {
         check(&instance)?;
     }
@@ -113,23 +95,18 @@ fn hard() -> Vec<Buffer> {
     let mut plain = cases.filter(|case| case.name == "above-load-8-0");
     let case = plain.next().expect("in the corpus");
     assert_eq!((case.instance.load().bytes.get(), case.optimum), (20, Some(Bytes::new(21))));
-    let later = |buffer: &Buffer| {
-        let live = buffer.live;
-        Buffer::new(buffer.size, range(live.start().get() + 100, live.end().get() + 100))
+    let later = |b: &Buffer| {
+        let live = b.live;
+        buffer(b.size.get(), live.start().get() + 100, live.end().get() + 100)
     };
     case.instance.buffers().iter().map(later).collect()
-}
-
-fn range(start: u32, end: u32) -> LiveRange {
-    LiveRange::new(start, end).expect("not empty")
 }
 
 /// The hard buffers, small ones at other steps, and one of 100 bytes that is always live.
 fn hidden(beside: u32) -> Instance {
     let mut buffers = hard();
-    buffers.push(Buffer::new(Bytes::new(100), range(0, 1000)));
-    let small = |number: u32| Buffer::new(Bytes::new(1), range(200 + number, 202 + number));
-    buffers.extend((0..beside).map(small));
+    buffers.push(buffer(100, 0, 1000));
+    buffers.extend((0..beside).map(|number| buffer(1, 200 + number, 202 + number)));
     Instance::from_buffers(buffers).expect("valid")
 }
 
@@ -153,7 +130,7 @@ fn search_and_section_find_a_hard_core_among_others() {
 fn pins_and_several_arenas_are_added_up() {
     let arena = |number| planlab_dsa::ArenaId::new(number);
     let second = hard().into_iter().map(|buffer| buffer.in_arena(arena(1)));
-    let pinned = Buffer::new(Bytes::new(3), range(0, 9)).with_pin(planlab_dsa::Offset::new(30));
+    let pinned = buffer(3, 0, 9).with_pin(planlab_dsa::Offset::new(30));
     let instance = Instance::builder()
         .buffers(hard())
         .buffers(second)
@@ -168,21 +145,18 @@ fn pins_and_several_arenas_are_added_up() {
 #[test]
 fn limits_end_the_arguments_and_the_work_is_the_same_each_time() {
     let instance = level(30, 24, 30, &mut rand::SeedableRng::seed_from_u64(3));
-    let run = |work| {
-        let prover = Prover { effort: Effort::Thorough, steps: Mutex::default() };
-        let outcome = execute(&prover, &instance, Budget { work, ..Budget::default() }, 0);
-        let steps = prover.steps.into_inner().expect("not poisoned");
+    let results = |work| {
+        let (steps, outcome) = run(&instance, Effort::Thorough, Budget { work, ..Budget::default() });
         (outcome.end, outcome.bound, steps.iter().map(|step| (step.value, step.work)).collect::<Vec<_>>())
     };
-    let first = run(Some(20_000));
+    let first = results(Some(20_000));
     assert_eq!(first.0, Ok(planlab_dsa::Stop::WorkLimit));
-    assert_eq!(first, run(Some(20_000)));
+    assert_eq!(first, results(Some(20_000)));
 }
 
 /// Random buffers, and one more at each step that fills it up to the load.
 fn level(count: u32, steps: u32, most: u64, rng: &mut rand_chacha::ChaCha8Rng) -> Instance {
     use rand::RngExt;
-    let buffer = |size, start, end| Buffer::new(Bytes::new(size), range(start, end));
     let mut buffers = Vec::new();
     for _ in 0..count {
         let (a, b) = (rng.random_range(0..steps), rng.random_range(0..steps));

@@ -157,27 +157,20 @@ fn blocked(buffer: &Buffer, other: &Buffer) -> u128 {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
-    use planlab_dsa::{Budget, Bytes, Descriptor, Honours, Planner, Scope, execute};
+    use planlab_dsa::{Bytes, Honours, Scope};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{descriptor, instance as buffers};
+    use crate::placement::testing::{descriptor, in_a_run, instance as buffers};
 
-    /// Passes the parts of an instance to a function.
-    struct Taken<F>(F, bool);
-
-    impl<F: Fn(u64, Parts) + Send + Sync> Planner for Taken<F> {
-        fn descriptor(&self) -> Descriptor {
-            let all =
-                Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
-            descriptor("taken", all)
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+    /// The floor and the parts of an instance.
+    fn parts(instance: &Instance, peel: bool) -> (u64, Parts) {
+        let honours =
+            Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
+        in_a_run(descriptor("parts", honours), instance, 0, |run| {
             let floor = run.bound().of(Scope::NoHandOver).value.get();
-            (self.0)(floor, Parts::new(run, floor, self.1)?);
-            Ok(())
-        }
+            Ok((floor, Parts::new(run, floor, peel)?))
+        })
     }
 
     fn ids(parts: &[Vec<BufferId>]) -> Vec<Vec<u32>> {
@@ -186,38 +179,24 @@ mod tests {
 
     #[test]
     fn parts_are_what_live_ranges_join() {
-        let instance = buffers(&[(4, 0, 2), (4, 5, 7), (4, 1, 3), (4, 6, 8)]);
-        let taken = Taken(
-            |_, parts: Parts| {
-                assert_eq!(ids(&parts.parts), [[0, 2], [1, 3]]);
-                assert!(parts.peeled.is_empty());
-            },
-            false,
-        );
-        assert!(execute(&taken, &instance, Budget::default(), 0).end.is_ok());
+        let (_, parts) = parts(&buffers(&[(4, 0, 2), (4, 5, 7), (4, 1, 3), (4, 6, 8)]), false);
+        assert_eq!(ids(&parts.parts), [[0, 2], [1, 3]]);
+        assert!(parts.peeled.is_empty());
     }
 
     #[test]
     fn a_small_buffer_beside_little_is_peeled_and_the_part_falls_apart() {
         // The load is 20; buffer 1 has two gaps beside one of size 8, and 8 + 2 * 3 < 20.
-        let instance = buffers(&[(8, 0, 2), (4, 1, 4), (12, 4, 6), (8, 4, 6)]);
-        let taken = Taken(
-            |floor, parts: Parts| {
-                assert_eq!(floor, 20);
-                assert_eq!(parts.peeled.iter().map(|id| id.get()).collect::<Vec<_>>(), [1, 0]);
-                assert_eq!(ids(&parts.parts), [[2, 3]]);
-            },
-            true,
-        );
-        assert!(execute(&taken, &instance, Budget::default(), 0).end.is_ok());
+        let (floor, parts) = parts(&buffers(&[(8, 0, 2), (4, 1, 4), (12, 4, 6), (8, 4, 6)]), true);
+        assert_eq!(floor, 20);
+        assert_eq!(parts.peeled, [1, 0].map(BufferId::new));
+        assert_eq!(ids(&parts.parts), [[2, 3]]);
     }
 
     #[test]
     fn most_of_the_corpus_is_not_peeled_away() {
-        let is_hard = |parts: &Parts| !parts.parts.is_empty();
         for case in corpus().iter().filter(|case| case.name.starts_with("above-load")) {
-            let taken = Taken(|_, parts: Parts| assert!(is_hard(&parts)), true);
-            assert!(execute(&taken, &case.instance, Budget::default(), 0).end.is_ok());
+            assert!(!parts(&case.instance, true).1.parts.is_empty(), "{}", case.name);
         }
     }
 
@@ -242,11 +221,9 @@ mod tests {
             ),
         ) {
             let optimum = brute_force_without_hand_over(&instance);
-            let check = |floor: u64, parts: Parts| {
-                let of_rest = brute_force_without_hand_over(&rest(&instance, &parts));
-                assert_eq!(of_rest.map(|height| height.max(Bytes::new(floor))), optimum);
-            };
-            prop_assert!(execute(&Taken(check, true), &instance, Budget::default(), 0).end.is_ok());
+            let (floor, parts) = parts(&instance, true);
+            let of_rest = brute_force_without_hand_over(&rest(&instance, &parts));
+            prop_assert_eq!(of_rest.map(|height| height.max(Bytes::new(floor))), optimum);
         }
     }
 }

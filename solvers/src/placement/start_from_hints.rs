@@ -57,32 +57,16 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{Budget, Bytes, Descriptor, Honours, InPlace, Outcome, Planner, execute};
+    use planlab_dsa::{Budget, Bytes, Honours, InPlace, Outcome, execute};
 
     use super::*;
-    use crate::placement::testing::{buffer, descriptor};
-
-    /// Offers the hints and does nothing else.
-    struct HintsAlone {
-        in_place: bool,
-    }
-
-    impl Planner for HintsAlone {
-        fn descriptor(&self) -> Descriptor {
-            let honours =
-                Honours { in_place: self.in_place, pins: true, alignment: true, ..Honours::default() };
-            descriptor("hints", honours)
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            offer_hints(run)
-        }
-    }
+    use crate::placement::testing::{buffer, descriptor, scripted};
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {
         let hints: Vec<_> = hints.iter().map(|hint| hint.map(Offset::new)).collect();
         let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
-        let outcome = execute(&HintsAlone { in_place }, instance, budget, 0);
+        let honours = Honours { in_place, pins: true, alignment: true, ..Honours::default() };
+        let outcome = execute(&scripted(descriptor("hints", honours), offer_hints), instance, budget, 0);
         assert!(outcome.end.is_ok(), "{:?}", outcome.end);
         outcome
     }

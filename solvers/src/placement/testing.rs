@@ -1,7 +1,11 @@
 //! Buffers, instances and offsets for the tests of planners.
 
+use std::sync::Mutex;
+
 use planlab_dsa::testing::guillotine;
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, Instance, LiveRange, Planner, execute};
+use planlab_dsa::{
+    Budget, Buffer, Bytes, Descriptor, Halt, Honours, Instance, LiveRange, Planner, Run, execute,
+};
 
 /// A buffer of `size` bytes, live at the steps `[start, end)`.
 pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
@@ -35,6 +39,43 @@ pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
         complexity: "unknown",
         ..Descriptor::default()
     }
+}
+
+struct Scripted<F>(Descriptor, F);
+
+impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
+    fn descriptor(&self) -> Descriptor {
+        self.0.clone()
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        (self.1)(run)
+    }
+}
+
+/// A planner that is a function of a test.
+pub(crate) fn scripted(
+    descriptor: Descriptor,
+    plan: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync,
+) -> impl Planner {
+    Scripted(descriptor, plan)
+}
+
+/// The result of a function in a run without limits.
+pub(crate) fn in_a_run<T: Send>(
+    descriptor: Descriptor,
+    instance: &Instance,
+    seed: u64,
+    call: impl Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync,
+) -> T {
+    let result = Mutex::new(None);
+    let planner = scripted(descriptor, |run| {
+        *result.lock().expect("one thread") = Some(call(run)?);
+        Ok(())
+    });
+    let end = execute(&planner, instance, Budget::default(), seed).end;
+    drop(planner);
+    result.into_inner().expect("one thread").unwrap_or_else(|| panic!("it ended with {end:?}"))
 }
 
 /// Pseudo-random numbers below the argument: a linear congruential generator, the same for the same seed.

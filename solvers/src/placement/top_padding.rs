@@ -142,41 +142,34 @@ fn pinned(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Descriptor, LiveRange, execute};
+    use planlab_dsa::{Alignment, Budget, execute};
 
     use super::*;
     use crate::placement::greedy::Fit;
+    use crate::placement::testing::{buffer, scripted};
     use crate::placement::{Order, Portfolio};
 
     const FIT: Fit = Fit::first(Order::Input);
 
     fn aligned(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            let live = LiveRange::new(start, end).expect("not empty");
-            Buffer::new(Bytes::new(size), live).with_align(Alignment::new(8).expect("positive"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
+        let align = Alignment::new(8).expect("positive");
+        let rows = rows.iter().map(|&(size, start, end)| buffer(size, start, end).with_align(align));
+        Instance::from_buffers(rows.collect()).expect("valid")
     }
 
     /// First fit in the order of the buffers, then the tops.
-    struct FitAndLower;
-
-    impl Planner for FitAndLower {
-        fn descriptor(&self) -> Descriptor {
-            FIT.descriptor()
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn fit_and_lower() -> impl Planner {
+        scripted(FIT.descriptor(), |run| {
             FIT.plan(run)?;
             lower(&Portfolio, run)
-        }
+        })
     }
 
     #[test]
     fn padding_goes_to_the_top() {
         // The small ones are at the bottom; both fullest steps need one of them on top.
         let instance = aligned(&[(3, 0, 2), (8, 0, 2), (8, 0, 5)]);
-        let outcome = execute(&FitAndLower, &instance, Budget::default(), 0);
+        let outcome = execute(&fit_and_lower(), &instance, Budget::default(), 0);
         assert_eq!(outcome.height(), Some(Bytes::new(19)));
         assert!(outcome.is_optimal());
     }
@@ -186,27 +179,20 @@ mod tests {
         let instance = aligned(&[(3, 0, 2), (8, 0, 5), (4, 3, 5), (8, 0, 5)]);
         let tight = tight_steps(&instance, 8, 20);
         assert_eq!(tight, [Tight { start: 0, end: 2, excess: 4 }, Tight { start: 3, end: 5, excess: 4 }]);
-        let outcome = execute(&FitAndLower, &instance, Budget::default(), 0);
+        let outcome = execute(&fit_and_lower(), &instance, Budget::default(), 0);
         assert_eq!(outcome.height(), Some(Bytes::new(20)));
         assert!(outcome.is_optimal());
     }
 
     #[test]
     fn a_step_without_enough_padding_has_no_top() {
-        struct Tops;
-        impl Planner for Tops {
-            fn descriptor(&self) -> Descriptor {
-                FIT.descriptor()
-            }
-
-            fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-                let tight = |excess| [Tight { start: 0, end: 2, excess }];
-                assert_eq!(tops(run, 8, &tight(5))?, Some(vec![BufferId::new(0)]));
-                assert_eq!(tops(run, 8, &tight(6))?, None);
-                FIT.plan(run)
-            }
-        }
+        let planner = scripted(FIT.descriptor(), |run| {
+            let tight = |excess| [Tight { start: 0, end: 2, excess }];
+            assert_eq!(tops(run, 8, &tight(5))?, Some(vec![BufferId::new(0)]));
+            assert_eq!(tops(run, 8, &tight(6))?, None);
+            FIT.plan(run)
+        });
         let instance = aligned(&[(3, 0, 2), (8, 0, 2)]);
-        assert!(execute(&Tops, &instance, Budget::default(), 0).end.is_ok());
+        assert!(execute(&planner, &instance, Budget::default(), 0).end.is_ok());
     }
 }

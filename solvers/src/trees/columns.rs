@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use planlab_dsa::{Instance, LiveRange};
+use planlab_dsa::{Buffer, Instance, LiveRange};
 
 /// Ascending steps that represent all others.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +45,12 @@ impl Columns {
     /// The columns of whole live ranges.
     pub(crate) fn of_live_ranges(instance: &Instance) -> Self {
         Self::new(instance.buffers().iter().map(|buffer| buffer.live.into()))
+    }
+
+    /// The columns of the parts of live ranges in which buffers are active.
+    pub(crate) fn of_pieces(instance: &Instance) -> Self {
+        let pieces = instance.buffers().iter().flat_map(Buffer::pieces);
+        Self::new(pieces.map(|piece| piece.steps.into()))
     }
 
     /// The number of columns.

@@ -11,7 +11,7 @@ use rand::RngExt;
 
 use super::merge::Merge;
 use crate::feasibility::{Problem, Restarts, Turn, Verdict};
-use crate::placement::search::first_fit;
+use crate::placement::greedy::first_fit;
 use crate::team::{Over, team};
 
 /// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.

@@ -2,47 +2,32 @@
 
 use planlab_dsa::testing::{Shape, brute_force_within, corpus, deep, exhaustive, instances};
 use planlab_dsa::{
-    Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange, Pause, Planner,
-    Run, Stop, execute,
+    Budget, Buffer, BufferId, Bytes, Descriptor, Honours, InPlace, Instance, LiveRange, Pause, Planner, Stop,
+    execute,
 };
 use proptest::prelude::*;
 
 use crate::feasibility::Problem;
 use crate::placement::greedy::Fit;
-use crate::placement::testing::draws;
+use crate::placement::testing::{buffer, draws, scripted};
 use crate::placement::{Order, Portfolio};
 
 use super::minimise::{Task, minimise};
 use super::{Exact, precedence};
 
 /// The search alone.
-struct Bare;
-
-/// The search by precedences alone.
-struct BarePrecedence;
-
-impl Planner for Bare {
-    fn descriptor(&self) -> Descriptor {
-        let descriptor = Exact.descriptor();
-        Descriptor { honours: Honours { in_place: false, ..descriptor.honours }, ..descriptor }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        match Task::peeled_from(run, 0) {
-            Some(task) => minimise(run, &task),
-            None => Ok(()),
-        }
-    }
+fn search_alone() -> impl Planner {
+    let descriptor = Exact.descriptor();
+    let honours = Honours { in_place: false, ..descriptor.honours };
+    scripted(Descriptor { honours, ..descriptor }, |run| match Task::peeled_from(run, 0) {
+        Some(task) => minimise(run, &task),
+        None => Ok(()),
+    })
 }
 
-impl Planner for BarePrecedence {
-    fn descriptor(&self) -> Descriptor {
-        Exact.descriptor()
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        precedence::minimise(run, &mut |_, _| Ok(()))
-    }
+/// The search by precedences alone.
+fn precedences_alone() -> impl Planner {
+    scripted(Exact.descriptor(), |run| precedence::minimise(run, &mut |_, _| Ok(())))
 }
 
 /// The proven optimum, or `None` if no plan was found; any other outcome fails.
@@ -50,39 +35,27 @@ fn optimum(planner: &dyn Planner, instance: &Instance) -> Option<u64> {
     let outcome = execute(planner, instance, Budget { work: Some(50_000_000), ..Budget::default() }, 7);
     assert!(matches!(outcome.end, Ok(Stop::Proved | Stop::Finished)), "{:?}: {instance:?}", outcome.end);
     assert!(outcome.height().is_none() || outcome.is_optimal(), "{instance:?}");
-    outcome.height().map(planlab_dsa::Bytes::get)
+    outcome.height().map(Bytes::get)
 }
 
 /// The least height with hand-overs and without; `None` if brute force would take more than a second.
 fn lowest(instance: &Instance) -> Option<[Option<u64>; 2]> {
-    brute_force_within(instance, 500_000).map(|both| both.map(|height| height.map(planlab_dsa::Bytes::get)))
+    brute_force_within(instance, 500_000).map(|both| both.map(|height| height.map(Bytes::get)))
 }
 
 proptest! {
-    #![proptest_config(deep(1_000))]
+    #![proptest_config(deep(2_000))]
 
     #[test]
-    fn plain_instances(instance in instances(Shape::plain())) {
-        if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Bare, &instance), known);
-        }
-    }
-
-    #[test]
-    fn alignment_and_pins(
-        instance in instances(Shape::plain().with_alignment(true).with_pins(true)),
-    ) {
-        if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Bare, &instance), known);
-        }
-    }
-
-    #[test]
-    fn pauses_and_pairs(
-        instance in instances(Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
+    fn a_bare_search_has_the_optimum_without_hand_overs(
+        instance in prop_oneof![
+            instances(Shape::plain()),
+            instances(Shape::plain().with_alignment(true).with_pins(true)),
+            instances(Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
+        ],
     ) {
         if let (Some([_, known]), true) = (lowest(&instance), Problem::new(&instance).is_some()) {
-            prop_assert_eq!(optimum(&Bare, &instance), known);
+            prop_assert_eq!(optimum(&search_alone(), &instance), known);
         }
     }
 
@@ -91,16 +64,7 @@ proptest! {
         instance in instances(Shape::everything().with_arenas(false).with_max_buffers(7)),
     ) {
         if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&BarePrecedence, &instance), known);
-        }
-    }
-
-    #[test]
-    fn everything_with_a_start(
-        instance in instances(Shape::everything()),
-    ) {
-        if let Some([known, _]) = lowest(&instance) {
-            prop_assert_eq!(optimum(&Exact, &instance), known);
+            prop_assert_eq!(optimum(&precedences_alone(), &instance), known);
         }
     }
 }
@@ -113,7 +77,7 @@ proptest! {
         instance in instances(Shape::plain().with_max_buffers(13).with_max_size(9)),
     ) {
         if let Some(known) = exhaustive(&instance, 2_000_000) {
-            prop_assert_eq!(optimum(&Bare, &instance), Some(known.get()));
+            prop_assert_eq!(optimum(&search_alone(), &instance), Some(known.get()));
         }
     }
 }
@@ -177,13 +141,9 @@ fn many_buffers_with_a_window_keep_the_limits() {
 /// A chain of pairs that may each work in place: as tall as one buffer, or as two.
 #[test]
 fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
-    let buffer = |at: u32| {
-        let live = LiveRange::new(at, at + 2).expect("not empty");
-        Buffer::new(Bytes::new(64), live)
-    };
     let permission = |at: u32| InPlace { input: BufferId::new(at), output: BufferId::new(at + 1) };
     let instance = Instance::builder()
-        .buffers((0..40).map(buffer))
+        .buffers((0..40).map(|at| buffer(64, at, at + 2)))
         .in_place((0..39).map(permission))
         .build()
         .expect("valid");
@@ -205,8 +165,7 @@ fn hand_overs_of_larger_instances_are_searched_to_the_limit() {
             .map(|_| {
                 let start = u32::try_from(draw(steps)).expect("small");
                 let width = 1 + u32::try_from(draw(5)).expect("small");
-                let live = LiveRange::new(start, start + width).expect("not empty");
-                Buffer::new(Bytes::new(4 + 4 * draw(3)), live)
+                buffer(4 + 4 * draw(3), start, start + width)
             })
             .collect();
         let mut builder = Instance::builder();

@@ -20,7 +20,7 @@ pub use executorch::Executorch;
 pub use executorch_closest::ExecutorchClosest;
 pub use fit::Fit;
 pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
-pub(crate) use placer::{Rule, place_at_most, place_in_order, plan_in_order};
+pub(crate) use placer::{Rule, first_fit, place_at_most, place_in_order, plan_in_order};
 pub use somas::Somas;
 pub use tflite_arena::TfliteArena;
 pub use tflm_greedy::TflmGreedy;

@@ -13,6 +13,7 @@
 use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run, Scope};
 
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::tick::Tick;
 use crate::trees::{Blocked, Columns, Occupancy, Room, Span};
 
 /// Which of the free offsets a buffer takes.
@@ -70,9 +71,7 @@ fn place(
     is_beaten: impl Fn(&Run<'_>, u64) -> bool,
 ) -> Result<Option<Plan>, Halt> {
     let instance = run.instance();
-    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
-    let hands_over = run.scope() == Scope::Any;
-    let mut placer = Placer::new(instance, &in_place, hands_over);
+    let Some(mut placer) = Placer::new(instance, run.scope() == Scope::Any) else { return Ok(None) };
     for (placed, &id) in order.iter().filter(|id| instance.buffer(**id).pin.is_none()).enumerate() {
         let work = placer.place(id, rule);
         run.tick(work)?;
@@ -80,8 +79,17 @@ fn place(
             return Ok(None);
         }
     }
-    let plan = placer.finish();
-    Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
+    Ok(placer.finish())
+}
+
+/// The offsets, in bytes, that first fit gives in an order; pinned buffers come first. Uses no hand-overs, and knows one
+/// arena.
+pub(crate) fn first_fit(instance: &Instance, order: &[u32], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
+    let mut placer = Placer::with_columns(instance, Columns::of_pieces(instance), &[], false);
+    for id in order.iter().map(|&id| BufferId::new(id)).filter(|id| instance.buffer(*id).pin.is_none()) {
+        tick(placer.place(id, Rule::FirstFit))?;
+    }
+    Ok(placer.offsets().collect())
 }
 
 /// The number of buffers placed between two checks of the incumbent.
@@ -151,8 +159,13 @@ pub(super) struct Placer<'i> {
 }
 
 impl<'i> Placer<'i> {
-    pub(super) fn new(instance: &'i Instance, pinned: &[InPlace], hands_over: bool) -> Self {
-        let columns = Columns::new(ranges(instance));
+    /// `None` if the pinned buffers cannot all stay at their pins.
+    pub(super) fn new(instance: &'i Instance, hands_over: bool) -> Option<Self> {
+        let pinned = pinned_hand_overs(instance)?;
+        Some(Self::with_columns(instance, Columns::new(ranges(instance)), &pinned, hands_over))
+    }
+
+    fn with_columns(instance: &'i Instance, columns: Columns, pinned: &[InPlace], hands_over: bool) -> Self {
         let permissions = if hands_over { instance.in_place() } else { &[] };
         let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
         let mut this = Self {
@@ -265,9 +278,14 @@ impl<'i> Placer<'i> {
         self.tops.iter().sum()
     }
 
-    pub(super) fn finish(self) -> Plan {
-        let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
-        Plan { offsets: self.offsets.into_iter().map(offset).collect(), in_place: self.in_place }
+    fn offsets(&self) -> impl Iterator<Item = u64> {
+        self.offsets.iter().map(|offset| offset.expect("every buffer was placed"))
+    }
+
+    /// The plan, if it keeps the capacities of the arenas.
+    pub(super) fn finish(self) -> Option<Plan> {
+        let offsets: Vec<Offset> = self.offsets().map(Offset::new).collect();
+        fits_arenas(self.instance, &offsets).then(|| Plan { offsets, in_place: self.in_place })
     }
 }
 

@@ -139,8 +139,7 @@ struct Stack<'i> {
 impl<'i> Stack<'i> {
     /// A stack of the pinned buffers.
     fn new(instance: &'i Instance) -> Self {
-        let pieces = instance.buffers().iter().flat_map(Buffer::pieces);
-        let columns = Columns::new(pieces.map(|piece| piece.steps.into()));
+        let columns = Columns::of_pieces(instance);
         let mut this = Self {
             instance,
             arenas: vec![Tops::new(columns.len()); instance.arenas().len()],

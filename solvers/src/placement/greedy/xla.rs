@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{buffer, instance, placed};
+    use crate::placement::testing::{buffer, instance, placed, scripted};
 
     #[test]
     fn the_orders_break_ties_by_the_other_key_and_then_by_id() {
@@ -188,19 +188,6 @@ mod tests {
         (1_024_000, 31, 35, 35, 38_772_736),
     ];
 
-    /// A given order.
-    struct Given(Vec<BufferId>);
-
-    impl Planner for Given {
-        fn descriptor(&self) -> Descriptor {
-            Xla::spatial().descriptor()
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            plan_in_order(run, &self.0, Rule::BestFitAligned)
-        }
-    }
-
     #[test]
     fn a_heap_that_xla_laid_out_comes_out_to_the_byte() {
         let align = Alignment::new(64).expect("positive");
@@ -213,7 +200,9 @@ mod tests {
         };
         let mut order: Vec<BufferId> = instance.ids().collect();
         order.sort_by_key(own);
-        let best = execute(&Given(order), &instance, Budget::default(), 0).best.expect("a plan");
+        let given =
+            scripted(Xla::spatial().descriptor(), |run| plan_in_order(run, &order, Rule::BestFitAligned));
+        let best = execute(&given, &instance, Budget::default(), 0).best.expect("a plan");
         assert_eq!(best.offsets(), RECORDED.map(|(.., offset)| Offset::new(offset)));
         let height = execute(&Xla::best(), &instance, Budget::default(), 0).height();
         assert_eq!(height, Some(Bytes::new(39_796_736)));

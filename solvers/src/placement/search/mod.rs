@@ -39,7 +39,7 @@ pub use hill_climb::{HillClimbTvm, HillClimbVela};
 pub use lns::Lns;
 pub(crate) use lns::LnsTurns;
 pub(crate) use orders::OrderSearch;
-pub(crate) use start::{first_fit, from_incumbent, from_plan};
+pub(crate) use start::{from_incumbent, from_plan};
 pub use tabu::Tabu;
 
 use planlab_dsa::Honours;

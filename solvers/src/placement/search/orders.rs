@@ -175,27 +175,12 @@ fn shift(order: &mut Vec<BufferId>, from: Option<usize>, to: usize) {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Arena, Budget, Descriptor, Planner, Stop, execute};
+    use planlab_dsa::{Arena, Budget, Planner, Stop, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::exact::Exact;
-
-    /// This search alone.
-    struct InOrders;
-
-    impl Planner for InOrders {
-        fn descriptor(&self) -> Descriptor {
-            Exact.descriptor()
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            let Some(mut search) = OrderSearch::new(run)? else { return Ok(()) };
-            loop {
-                search.turn(run, 1)?;
-            }
-        }
-    }
+    use crate::placement::testing::scripted;
 
     proptest! {
         #[test]
@@ -203,7 +188,13 @@ mod tests {
             instance in instances(Shape::everything().with_arenas(false).with_max_buffers(20)),
         ) {
             let budget = Budget { work: Some(20_000), ..Budget::default() };
-            let outcome = execute(&InOrders, &instance, budget, 1);
+            let in_orders = scripted(Exact.descriptor(), |run| {
+                let Some(mut search) = OrderSearch::new(run)? else { return Ok(()) };
+                loop {
+                    search.turn(run, 1)?;
+                }
+            });
+            let outcome = execute(&in_orders, &instance, budget, 1);
             let is_open = instance.arenas() == [Arena::default()];
             let is_pinned = instance.buffers().iter().any(|buffer| buffer.pin.is_some());
             prop_assert!(outcome.best.is_some() || is_pinned || !is_open || instance.len() < 2, "no plan");

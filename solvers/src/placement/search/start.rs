@@ -6,11 +6,9 @@ use planlab_dsa::{BufferId, Bytes, Halt, Instance, Plan, Run, Scope};
 
 use crate::placement::Order;
 use crate::placement::demands::can_stand;
-use crate::placement::greedy::{Rule, place_in_order};
+use crate::placement::greedy::{Rule, first_fit, place_in_order};
 use crate::placement::order::{Overlaps, Peaks, by};
 use crate::placement::skyline::best_fit;
-use crate::tick::Tick;
-use crate::trees::{Blocked, Columns, Occupancy, Span};
 
 /// Above this number of buffers only the [`QUICK`] orders are tried: first fit then takes seconds.
 const MANY: usize = 20_000;
@@ -115,78 +113,4 @@ pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt
         run.offer(Plan::from_offsets(offsets))?;
     }
     Ok(start)
-}
-
-/// The offsets, in bytes, that first fit gives in an order; pinned buffers come first. Uses no hand-overs.
-pub(crate) fn first_fit(instance: &Instance, order: &[u32], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
-    let mut placing = Placing::new(instance);
-    for &id in order.iter().filter(|&&id| instance.buffers()[id as usize].pin.is_none()) {
-        tick(placing.place(id as usize))?;
-    }
-    Ok(placing.offsets)
-}
-
-struct Placing<'i> {
-    instance: &'i Instance,
-    columns: Columns,
-    occupancy: Occupancy,
-    apart: Vec<(usize, usize)>,
-    is_placed: Vec<bool>,
-    offsets: Vec<u64>,
-}
-
-impl<'i> Placing<'i> {
-    fn new(instance: &'i Instance) -> Self {
-        let pieces = instance.buffers().iter().flat_map(planlab_dsa::Buffer::pieces);
-        let columns = Columns::new(pieces.map(|piece| piece.steps.into()));
-        let pairs = instance.apart().iter().map(|pair| (pair.first.index(), pair.second.index()));
-        let mut apart: Vec<_> = pairs.flat_map(|(a, b)| [(a, b), (b, a)]).collect();
-        apart.sort_unstable();
-        let count = instance.len();
-        let occupancy = Occupancy::new(columns.len());
-        let (is_placed, offsets) = (vec![false; count], vec![0; count]);
-        let mut this = Self { instance, columns, occupancy, apart, is_placed, offsets };
-        for (id, buffer) in instance.buffers().iter().enumerate() {
-            if let Some(pin) = buffer.pin {
-                this.put(id, pin.get());
-            }
-        }
-        this
-    }
-
-    /// Places one buffer; returns the work that it took.
-    fn place(&mut self, id: usize) -> u64 {
-        let buffer = &self.instance.buffers()[id];
-        let mut blocked = Blocked::default();
-        for piece in buffer.pieces() {
-            let window = Span { start: piece.window.start.get(), end: piece.window.end.get() };
-            self.occupancy.block(self.columns.of(piece.steps), window, &mut blocked);
-        }
-        blocked.add_spans(self.kept_apart(id), Span { start: 0, end: buffer.size.get() });
-        let offset = blocked.lowest(0, buffer.align);
-        let work = blocked.looks() + 1;
-        self.put(id, offset);
-        work
-    }
-
-    fn kept_apart(&self, id: usize) -> Vec<Span> {
-        let first = self.apart.partition_point(|pair| pair.0 < id);
-        let pairs = self.apart[first..].iter().take_while(|pair| pair.0 == id);
-        let placed = pairs.map(|pair| pair.1).filter(|&other| self.is_placed[other]);
-        let span = |other: usize| {
-            let start = self.offsets[other];
-            Span { start, end: start + self.instance.buffers()[other].size.get() }
-        };
-        placed.map(span).collect()
-    }
-
-    fn put(&mut self, id: usize, offset: u64) {
-        self.offsets[id] = offset;
-        self.is_placed[id] = true;
-        for piece in self.instance.buffers()[id].pieces() {
-            let span =
-                Span { start: offset + piece.window.start.get(), end: offset + piece.window.end.get() };
-            self.occupancy.insert(self.columns.of(piece.steps), span);
-        }
-    }
 }

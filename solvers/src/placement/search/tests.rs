@@ -14,8 +14,8 @@ use super::tabu::TabuSearch;
 use super::{Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, start};
 use crate::placement::Order;
 use crate::placement::demands::can_stand;
-use crate::placement::greedy::Fit;
-use crate::placement::testing::{descriptor, draws};
+use crate::placement::greedy::{Fit, first_fit};
+use crate::placement::testing::{descriptor, draws, scripted};
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [Box::new(HillClimbTvm), Box::new(HillClimbVela), Box::new(Annealing), Box::new(Tabu), Box::new(Lns)]
@@ -57,7 +57,7 @@ proptest! {
         }
         let starts = [start::by_size_and_overlaps(&instance), start::by_urgency(&instance)];
         for (planner, order) in planners().iter().zip(starts) {
-            let offsets = start::first_fit(&instance, &order, &mut |_| Ok(())).expect("no limit");
+            let offsets = first_fit(&instance, &order, &mut |_| Ok(())).expect("no limit");
             let plan = planlab_dsa::Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>());
             let height = run(planner, &instance, 20_000, seed).height();
             prop_assert!(height.is_some() && height <= plan.height(&instance), "{}", planner.descriptor().key);
@@ -88,15 +88,10 @@ fn the_same_seed_gives_the_same_plan_and_seeds_change_plans() {
     }
 }
 
-/// All searches in turns on forks of one run, as in a planner made of several.
-struct Turns;
-
-impl Planner for Turns {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor { randomized: true, ..descriptor("turns", HONOURS) }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+/// All searches in turns, each on a fork of one run.
+fn turns() -> impl Planner {
+    let descriptor = Descriptor { randomized: true, ..descriptor("turns", HONOURS) };
+    scripted(descriptor, |run| {
         let Some(start) = start::best(run)? else { return Ok(()) };
         let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(()) };
         let model = std::sync::Arc::new(model);
@@ -115,17 +110,17 @@ impl Planner for Turns {
             }
         }
         Ok(())
-    }
+    })
 }
 
 #[test]
 fn searches_take_turns_on_one_run() {
     let instance = hard();
-    let outcome = run(&Turns, &instance, 1_000_000, 3);
+    let outcome = run(&turns(), &instance, 1_000_000, 3);
     assert!(outcome.end.is_ok(), "{:?}", outcome.end);
     assert!(outcome.height() < best_greedy(&instance));
     let plan = |outcome: Outcome<'_>| outcome.best.map(|best| best.as_plan().clone());
-    let again = run(&Turns, &instance, 1_000_000, 3);
+    let again = run(&turns(), &instance, 1_000_000, 3);
     assert_eq!(plan(outcome), plan(again));
 }
 

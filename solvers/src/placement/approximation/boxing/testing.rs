@@ -1,13 +1,10 @@
 //! Random items and a run for tests of the steps of boxing.
 
-use std::sync::Mutex;
-
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Halt, Honours, Instance, LiveRange};
-use planlab_dsa::{Planner, Run, execute};
+use planlab_dsa::{Descriptor, Halt, Honours, Run};
 use proptest::prelude::*;
 
 use super::item::{Boxes, Item};
-use crate::placement::testing::descriptor;
+use crate::placement::testing::{self, descriptor};
 
 /// Up to `count` items of heights 1 to 40 over 60 steps, numbered from 0.
 pub(super) fn items(count: usize) -> impl Strategy<Value = Vec<Item>> {
@@ -37,32 +34,11 @@ pub(super) fn originals(boxes: &Boxes, items: &[Item]) -> Vec<usize> {
     found
 }
 
-struct Call<F, T> {
-    call: F,
-    result: Mutex<Option<T>>,
-}
-
-impl<T: Send, F: Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync> Planner for Call<F, T> {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor { randomized: true, ..descriptor("call", Honours::default()) }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let result = (self.call)(run)?;
-        *self.result.lock().expect("one thread") = Some(result);
-        Ok(())
-    }
-}
-
-/// The result of a function in a run without limits.
+/// The result of a function in a run.
 pub(super) fn in_a_run<T: Send>(
     seed: u64,
     call: impl Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync,
 ) -> T {
-    let one = Buffer::new(Bytes::new(1), LiveRange::new(0, 1).expect("not empty"));
-    let instance = Instance::from_buffers(vec![one]).expect("valid");
-    let planner = Call { call, result: Mutex::new(None) };
-    let outcome = execute(&planner, &instance, Budget::default(), seed);
-    let result = planner.result.into_inner().expect("one thread");
-    result.unwrap_or_else(|| panic!("it ended with {:?}", outcome.end))
+    let descriptor = Descriptor { randomized: true, ..descriptor("call", Honours::default()) };
+    testing::in_a_run(descriptor, &testing::instance(&[(1, 0, 1)]), seed, call)
 }

@@ -162,12 +162,12 @@ fn unit(instance: &Instance) -> Option<Alignment> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Buffer, Bytes, Planner};
+    use planlab_dsa::{Buffer, Bytes};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::greedy::oneflow::{Insertion, OneFlow, Order};
-    use crate::placement::testing::{buffer, offsets, placed};
+    use crate::placement::testing::{buffer, descriptor, offsets, placed, scripted};
 
     /// The published loop: sorts all placed buffers by offset again for every buffer.
     fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
@@ -240,20 +240,12 @@ mod tests {
     }
 
     fn in_id_order(buffers: Vec<Buffer>) -> Vec<u64> {
-        struct InIdOrder;
-        impl Planner for InIdOrder {
-            fn descriptor(&self) -> planlab_dsa::Descriptor {
-                let oneflow = OneFlow::new(Order::MemSizeFirst, Insertion::Compact);
-                planlab_dsa::Descriptor { key: "in-id-order".into(), ..oneflow.descriptor() }
-            }
-
-            fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-                let order: Vec<BufferId> = run.instance().ids().collect();
-                let plan = place_compactly(run, &order)?.expect("no capacity");
-                run.offer(plan)
-            }
-        }
-        placed(&InIdOrder, buffers)
+        let in_id_order = scripted(descriptor("in-id-order", HONOURS), |run| {
+            let order: Vec<BufferId> = run.instance().ids().collect();
+            let plan = place_compactly(run, &order)?.expect("no capacity");
+            run.offer(plan)
+        });
+        placed(&in_id_order, buffers)
     }
 
     #[test]

@@ -36,7 +36,6 @@ use self::bands::{Bands, Fitting};
 use self::sorting::SORTINGS;
 use super::HONOURS;
 use super::placer::Placer;
-use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 
 /// In the published code a single object must save more than this.
 const RELUCTANCE: Bytes = Bytes::new(100 << 20);
@@ -119,8 +118,7 @@ fn place(
     fitting: Fitting,
 ) -> Result<Option<Plan>, Halt> {
     let instance = run.instance();
-    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
-    let mut placer = Placer::new(instance, &in_place, false);
+    let Some(mut placer) = Placer::new(instance, false) else { return Ok(None) };
     let none = if objects == Objects::Single { Bands::single_object() } else { Bands::default() };
     let mut bands = vec![none; instance.arenas().len()];
     let in_band = |band| if band == 0 { fitting } else { Fitting::Best };
@@ -133,8 +131,7 @@ fn place(
         placer.put(id, offset, None);
         run.tick(work)?;
     }
-    let plan = placer.finish();
-    Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
+    Ok(placer.finish())
 }
 
 impl Planner for Somas {
@@ -186,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{descriptor, instance, offsets};
+    use crate::placement::testing::{descriptor, instance, offsets, scripted};
 
     /// The published loops: footprints, each with its blocks; a block tries them one after the other.
     struct Footprint {
@@ -243,19 +240,13 @@ mod tests {
         best.map(|(edge, _)| edge)
     }
 
-    /// One kind of object with one sorting and one fitting.
-    struct One(Objects, usize, Fitting);
-
-    impl Planner for One {
-        fn descriptor(&self) -> Descriptor {
-            descriptor("one", Somas::best().descriptor().honours)
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            let order = SORTINGS[self.1](run.instance());
-            let plan = place(run, &order, self.0, self.2)?;
+    /// One combination alone.
+    fn one(objects: Objects, sorting: usize, fitting: Fitting) -> impl Planner {
+        scripted(descriptor("one", Somas::best().descriptor().honours), move |run| {
+            let order = SORTINGS[sorting](run.instance());
+            let plan = place(run, &order, objects, fitting)?;
             plan.map_or(Ok(()), |plan| run.offer(plan))
-        }
+        })
     }
 
     proptest! {
@@ -268,7 +259,7 @@ mod tests {
             let (order, fitting) = (SORTINGS[sorting](&instance), Fitting::ALL[number]);
             for objects in [Objects::Many, Objects::Single] {
                 let expected = footprints(&instance, &order, objects == Objects::Single, [fitting, Fitting::Best]);
-                prop_assert_eq!(offsets(&One(objects, sorting, fitting), &instance), expected);
+                prop_assert_eq!(offsets(&one(objects, sorting, fitting), &instance), expected);
             }
         }
 
@@ -287,8 +278,8 @@ mod tests {
     fn a_block_may_not_cross_the_top_of_a_band() {
         // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for the 5.
         let rows = instance(&[(9, 0, 1), (8, 0, 1), (6, 2, 4), (5, 3, 4)]);
-        assert_eq!(offsets(&One(Objects::Many, 0, Fitting::Best), &rows), [0, 9, 0, 9]);
-        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 0, 6]);
+        assert_eq!(offsets(&one(Objects::Many, 0, Fitting::Best), &rows), [0, 9, 0, 9]);
+        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 0, 6]);
     }
 
     #[test]
@@ -296,14 +287,14 @@ mod tests {
         // The first band is full at all steps. In the second, from 10 to 20, the 3 lies at 15; at step 2
         // there are 5 bytes below it and 2 above it.
         let rows = instance(&[(10, 0, 9), (10, 0, 1), (5, 1, 2), (3, 1, 3), (2, 2, 3)]);
-        assert_eq!(offsets(&One(Objects::Many, 0, Fitting::Smallest), &rows), [0, 10, 10, 15, 18]);
+        assert_eq!(offsets(&one(Objects::Many, 0, Fitting::Smallest), &rows), [0, 10, 10, 15, 18]);
     }
 
     #[test]
     fn one_object_is_greedy_by_size_or_first_fit() {
         let rows = instance(&[(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)]);
-        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 17, 24, 17]);
-        assert_eq!(offsets(&One(Objects::Single, 0, Fitting::Smallest), &rows), [0, 9, 17, 24, 0]);
+        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 17, 24, 17]);
+        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Smallest), &rows), [0, 9, 17, 24, 0]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::joins::Joins;
 use super::residual;
 use crate::placement::Order;
 use crate::placement::demands::can_stand;
+use crate::placement::greedy::first_fit;
 use crate::placement::search::decoding::{Search, below};
 use crate::placement::search::start;
 use crate::placement::search::window::Piece;
@@ -317,7 +318,7 @@ fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, H
     let mut best: Option<(u64, Vec<u64>)> = None;
     for order in ORDERS {
         let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();
-        let offsets = start::first_fit(&instance, &order, tick)?;
+        let offsets = first_fit(&instance, &order, tick)?;
         let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
         let height = ends.max().unwrap_or(0);
         if best.as_ref().is_none_or(|(least, _)| height < *least) {

@@ -484,7 +484,7 @@ mod tests {
 
     use super::*;
     use crate::placement::demands::can_stand;
-    use crate::placement::search::start;
+    use crate::placement::greedy::first_fit;
     use crate::trees::Neighbours;
 
     fn free(_: u64) -> Result<(), Halt> {
@@ -569,7 +569,7 @@ mod tests {
             let order: Vec<u32> = (0..index(instance.len())).rev().collect();
             for model in models(&instance) {
                 let decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
-                let offsets = start::first_fit(&instance, decoder.order(), &mut free).expect("no limit");
+                let offsets = first_fit(&instance, decoder.order(), &mut free).expect("no limit");
                 let plan = model.plan(decoder.offsets());
                 prop_assert_eq!(plan.offsets.iter().map(|o| o.get()).collect::<Vec<_>>(), offsets);
             }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use planlab_dsa::{Bytes, Halt, Run};
 use rand::RngExt;
 
+use crate::placement::greedy::first_fit;
 use crate::placement::search::IDLE;
 use crate::placement::search::decoding::{Model, Search, below};
-use crate::placement::search::start::{self, Start};
+use crate::placement::search::start::Start;
 use crate::placement::search::window::{self, Answer, Block, Piece};
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
@@ -221,7 +222,7 @@ impl LnsSearch {
         order.sort_by_key(|&id| self.offsets[id as usize]);
         let grain = self.model.grain;
         let work = &mut self.work;
-        let packed = start::first_fit(run.instance(), &order, &mut |units| {
+        let packed = first_fit(run.instance(), &order, &mut |units| {
             *work += units;
             run.tick(units)
         })?;
@@ -357,21 +358,19 @@ impl Search for LnsSearch {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Budget, Descriptor, Planner, execute};
+    use planlab_dsa::{Budget, execute};
 
     use super::*;
-    use crate::placement::search::HONOURS;
-    use crate::placement::testing::{descriptor, instance};
+    use crate::placement::search::{HONOURS, start};
+    use crate::placement::testing::{descriptor, instance, scripted};
 
-    /// Starts from buffers on top of each other, though it knows a lower plan.
-    struct FromAbove;
-
-    impl Planner for FromAbove {
-        fn descriptor(&self) -> Descriptor {
-            descriptor("from-above", HONOURS)
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+    #[test]
+    fn a_course_keeps_the_start_that_it_was_given() {
+        // A load of 4 and an optimum of 5, so that no proof ends the run.
+        let rows = [(2, 0, 3), (1, 2, 6), (1, 3, 6), (1, 7, 8), (2, 4, 7), (2, 6, 8), (1, 2, 4), (2, 0, 2)];
+        let instance = instance(&rows);
+        // Starts from buffers on top of each other, though it knows a lower plan.
+        let from_above = scripted(descriptor("from-above", HONOURS), |run| {
             let start = start::best(run)?.expect("a plan");
             let model = Model::new(run.instance(), &mut |_| Ok(()))?.expect("no hand-overs");
             let mut top = 0;
@@ -389,15 +388,8 @@ mod tests {
             assert_eq!(search.offsets, above);
             assert_eq!((search.own, &search.best_offsets), (height(&search.model, &lowest), &lowest));
             Ok(())
-        }
-    }
-
-    #[test]
-    fn a_course_keeps_the_start_that_it_was_given() {
-        // A load of 4 and an optimum of 5, so that no proof ends the run.
-        let rows = [(2, 0, 3), (1, 2, 6), (1, 3, 6), (1, 7, 8), (2, 4, 7), (2, 6, 8), (1, 2, 4), (2, 0, 2)];
-        let instance = instance(&rows);
-        let outcome = execute(&FromAbove, &instance, Budget::default(), 0);
+        });
+        let outcome = execute(&from_above, &instance, Budget::default(), 0);
         assert_eq!(outcome.end, Ok(planlab_dsa::Stop::Finished));
     }
 }
