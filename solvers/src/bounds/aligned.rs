@@ -96,14 +96,8 @@ fn whole_steps(buffer: &Buffer) -> impl Iterator<Item = (u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Bytes, LiveRange};
-
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32, align: u64) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-            .with_align(Alignment::new(align).expect("positive"))
-    }
+    use crate::placement::testing::aligned;
 
     fn value(buffers: &[Buffer]) -> Option<u64> {
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
@@ -115,11 +109,11 @@ mod tests {
     #[test]
     fn the_padding_below_the_top_counts() {
         let rows = [
-            (vec![buffer(5, 0, 2, 8), buffer(9, 0, 2, 8), buffer(3, 1, 3, 8)], Some(25)),
-            (vec![buffer(5, 0, 2, 8), buffer(8, 0, 2, 8)], None),
-            (vec![buffer(5, 0, 2, 1), buffer(9, 0, 2, 8)], None),
+            (vec![aligned(5, 0, 2, 8), aligned(9, 0, 2, 8), aligned(3, 1, 3, 8)], Some(25)),
+            (vec![aligned(5, 0, 2, 8), aligned(8, 0, 2, 8)], None),
+            (vec![aligned(5, 0, 2, 1), aligned(9, 0, 2, 8)], None),
             // The common divisor 4 gives 4 + 4 + 1 - 3; alignment 8 alone gives 8 + 1.
-            (vec![buffer(1, 0, 1, 8), buffer(1, 0, 1, 8), buffer(1, 0, 1, 4)], Some(9)),
+            (vec![aligned(1, 0, 1, 8), aligned(1, 0, 1, 8), aligned(1, 0, 1, 4)], Some(9)),
         ];
         for (buffers, expected) in rows {
             assert_eq!(value(&buffers), expected, "{buffers:?}");

@@ -206,10 +206,10 @@ fn load(component: &[&Buffer]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Offset};
+    use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::buffer;
+    use crate::placement::testing::{aligned, buffer};
 
     fn above(buffers: &[Buffer], known: u64) -> Option<u64> {
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
@@ -239,8 +239,7 @@ mod tests {
 
     #[test]
     fn sizes_below_the_top_are_rounded_to_the_alignment() {
-        let align = |b: Buffer| b.with_align(Alignment::new(8).expect("positive"));
-        let two = [buffer(3, 0, 2), buffer(5, 1, 3)].map(align);
+        let two = [aligned(3, 0, 2, 8), aligned(5, 1, 3, 8)];
         // 3, 5, 8 + 3, 8 + 5
         assert_eq!(above(&two, 8), Some(11));
         assert_eq!(above(&two, 12), Some(13));

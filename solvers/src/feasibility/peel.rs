@@ -91,16 +91,12 @@ fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
-
     use crate::feasibility::Problem;
+    use crate::placement::testing::instance;
 
     /// The number of buffers `(size, start, end)` that remain at a capacity.
     fn left(rows: &[(u64, u32, u32)], capacity: u64) -> usize {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        let instance = Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid");
+        let instance = instance(rows);
         let (problem, aside) = Problem::new(&instance).expect("plain").peeled(&instance, capacity);
         assert_eq!(problem.movable() + aside.len(), rows.len());
         problem.movable()

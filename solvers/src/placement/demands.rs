@@ -111,18 +111,16 @@ pub(crate) fn fits_arenas(instance: &Instance, offsets: &[Offset]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Bytes, LiveRange};
-
     use super::*;
+    use crate::placement::testing::{buffer, in_place};
 
     fn pinned(size: u64, start: u32, end: u32, pin: u64) -> Buffer {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(size), live).with_pin(Offset::new(pin))
+        buffer(size, start, end).with_pin(Offset::new(pin))
     }
 
     fn needed(buffers: Vec<Buffer>, pairs: &[(u32, u32)]) -> Option<Vec<(u32, u32)>> {
-        let pair = |&(a, b): &(u32, u32)| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
-        let instance = Instance::builder().buffers(buffers).in_place(pairs.iter().map(pair)).build();
+        let pairs = pairs.iter().map(|&(input, output)| in_place(input, output));
+        let instance = Instance::builder().buffers(buffers).in_place(pairs).build();
         let found = pinned_hand_overs(&instance.expect("well formed"))?;
         Some(found.iter().map(|pair| (pair.input.get(), pair.output.get())).collect())
     }

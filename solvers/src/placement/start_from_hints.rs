@@ -57,10 +57,10 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{Budget, Bytes, Honours, InPlace, Outcome, execute};
+    use planlab_dsa::{Budget, Bytes, Honours, Outcome, execute};
 
     use super::*;
-    use crate::placement::testing::{buffer, descriptor, scripted};
+    use crate::placement::testing::{buffer, descriptor, in_place, scripted};
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {
         let hints: Vec<_> = hints.iter().map(|hint| hint.map(Offset::new)).collect();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn hand_overs_are_found_where_the_run_counts_them() {
-        let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+        let permission = in_place(0, 1);
         let instance = Instance::builder()
             .buffers([buffer(4, 0, 2), buffer(4, 1, 3)])
             .in_place([permission])

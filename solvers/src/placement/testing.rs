@@ -4,12 +4,23 @@ use std::sync::Mutex;
 
 use planlab_dsa::testing::guillotine;
 use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Halt, Honours, Instance, LiveRange, Planner, Run, execute,
+    Alignment, Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange,
+    Planner, Run, execute,
 };
 
 /// A buffer of `size` bytes, live at the steps `[start, end)`.
 pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+}
+
+/// The same, aligned to multiples of `align`.
+pub(crate) fn aligned(size: u64, start: u32, end: u32, align: u64) -> Buffer {
+    buffer(size, start, end).with_align(Alignment::new(align).expect("positive"))
+}
+
+/// Permission for the second to overwrite the first.
+pub(crate) fn in_place(input: u32, output: u32) -> InPlace {
+    InPlace { input: BufferId::new(input), output: BufferId::new(output) }
 }
 
 /// Buffers by size, start and end.

@@ -142,19 +142,18 @@ fn pinned(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, execute};
+    use planlab_dsa::{Budget, execute};
 
     use super::*;
     use crate::placement::greedy::Fit;
-    use crate::placement::testing::{buffer, scripted};
+    use crate::placement::testing::{self, scripted};
     use crate::placement::{Order, Portfolio};
 
     const FIT: Fit = Fit::first(Order::Input);
 
     fn aligned(rows: &[(u64, u32, u32)]) -> Instance {
-        let align = Alignment::new(8).expect("positive");
-        let rows = rows.iter().map(|&(size, start, end)| buffer(size, start, end).with_align(align));
-        Instance::from_buffers(rows.collect()).expect("valid")
+        let buffers = rows.iter().map(|&(size, start, end)| testing::aligned(size, start, end, 8));
+        Instance::from_buffers(buffers.collect()).expect("valid")
     }
 
     /// First fit in the order of the buffers, then the tops.

@@ -272,15 +272,10 @@ impl Unplaced {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Buffer, Bytes, LiveRange};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{draws, offsets};
-
-    fn buffer((size, start, width): (u64, u32, u32)) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
-    }
+    use crate::placement::testing::{aligned, buffer, draws, instance, offsets, placed};
 
     /// The published text, with a full scan at every step: the first phase, then the graph.
     fn published(instance: &Instance) -> Vec<u64> {
@@ -329,6 +324,12 @@ mod tests {
         offsets
     }
 
+    /// Buffers by size, start and width.
+    fn of_rows(rows: Vec<(u64, u32, u32)>) -> Instance {
+        let rows = rows.into_iter().map(|(size, start, width)| (size, start, start + width));
+        instance(&rows.collect::<Vec<_>>())
+    }
+
     fn check(instance: &Instance) -> Result<(), TestCaseError> {
         let found = offsets(&Gergov::default(), instance);
         prop_assert_eq!(&found, &published(instance));
@@ -352,15 +353,14 @@ mod tests {
         fn it_gives_the_published_plan_on_many_buffers(
             rows in prop::collection::vec((1_u64..1000, 0_u32..300, 1_u32..60), 50..200),
         ) {
-            check(&Instance::from_buffers(rows.into_iter().map(buffer).collect()).expect("valid"))?;
+            check(&of_rows(rows))?;
         }
     }
 
     #[test]
     fn what_sticks_out_on_both_sides_gets_the_third_colour() {
         let found = (0..5_000).find(|&seed| {
-            let rows = random_rows(seed);
-            let instance = Instance::from_buffers(rows.into_iter().map(buffer).collect()).expect("valid");
+            let instance = of_rows(random_rows(seed));
             let places = Stacks::new(&instance, &sizes(&instance)).fill(|_| Ok::<(), ()>(()));
             places.expect("no limit").iter().any(|place| place.0 == 2)
         });
@@ -375,10 +375,7 @@ mod tests {
 
     #[test]
     fn offsets_keep_alignments_that_do_not_divide_each_other() {
-        let align = |bytes| Alignment::new(bytes).expect("positive");
-        let rows = [buffer((4, 0, 3)).with_align(align(6)), buffer((5, 1, 3)).with_align(align(4))];
-        let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
-        assert_eq!(offsets(&Gergov::default(), &instance), [0, 12]);
+        assert_eq!(placed(&Gergov::default(), vec![aligned(4, 0, 3, 6), aligned(5, 1, 4, 4)]), [0, 12]);
     }
 
     #[test]
@@ -386,8 +383,7 @@ mod tests {
         let half = 1 << 63;
         assert_eq!(in_bands(&[(0, 0), (1, 0), (2, 0)], &[half, 1, 1]), None);
         assert_eq!(in_bands(&[(0, 0), (1, 4)], &[8, 8]), Some([0, 16].map(Offset::new).to_vec()));
-        let align = Alignment::new(1 << 62).expect("positive");
-        let rows = [buffer((1, 0, 2)), buffer((1, 0, 2)).with_align(align), buffer((half, 0, 2))];
+        let rows = [buffer(1, 0, 2), aligned(1, 0, 2, 1 << 62), buffer(half, 0, 2)];
         let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
         assert_eq!(padded_sizes(&instance), None);
         let found = offsets(&Gergov::default(), &instance);

@@ -82,21 +82,12 @@ fn stack(instance: &Instance) -> Vec<Offset> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, LiveRange, execute};
-
     use super::*;
+    use crate::placement::testing::{aligned, buffer, placed};
 
     #[test]
     fn offsets_are_padded_sums_above_the_pins() {
-        let live = LiveRange::new(0, 1).expect("not empty");
-        let align = Alignment::new(8).expect("positive");
-        let buffers = vec![
-            Buffer::new(Bytes::new(3), live),
-            Buffer::new(Bytes::new(4), live).with_pin(Offset::new(6)),
-            Buffer::new(Bytes::new(5), live).with_align(align),
-        ];
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&Bump, &instance, Budget::default(), 0).best.expect("a plan");
-        assert_eq!(best.offsets(), [10, 6, 16].map(Offset::new));
+        let pinned = buffer(4, 0, 1).with_pin(Offset::new(6));
+        assert_eq!(placed(&Bump, vec![buffer(3, 0, 1), pinned, aligned(5, 0, 1, 8)]), [10, 6, 16]);
     }
 }

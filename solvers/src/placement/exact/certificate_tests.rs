@@ -1,12 +1,13 @@
 //! Tests of certificates: the checker accepts those that the search writes, and nothing else.
 
 use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
-use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange, Offset, Scope, initial_bound};
+use planlab_dsa::{Bytes, Instance, Offset, Scope, initial_bound};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::{Certificate, Refutation, Step, certify};
 use crate::feasibility::Problem;
+use crate::placement::testing::aligned;
 
 /// Many more nodes than a random instance needs.
 const NODES: u64 = 2_000_000;
@@ -66,27 +67,23 @@ fn mixed() -> Shape {
 }
 
 proptest! {
+    #![proptest_config(deep(4_500))]
+
+    #[test]
+    fn every_capacity_below_the_optimum_is_certified(
+        instance in prop_oneof![
+            instances(Shape::plain()),
+            instances(Shape::plain().with_alignment(true).with_pins(true)),
+            instances(mixed()),
+            instances(mixed().with_max_steps(3).with_max_size(8).with_max_buffers(6)),
+        ],
+    ) {
+        check_all(&instance);
+    }
+}
+
+proptest! {
     #![proptest_config(deep(1_500))]
-
-    #[test]
-    fn plain_instances(instance in instances(Shape::plain())) {
-        check_all(&instance);
-    }
-
-    #[test]
-    fn alignment_and_pins(instance in instances(Shape::plain().with_alignment(true).with_pins(true))) {
-        check_all(&instance);
-    }
-
-    #[test]
-    fn pauses_and_pairs(instance in instances(mixed())) {
-        check_all(&instance);
-    }
-
-    #[test]
-    fn crowded_instances_with_pins(instance in instances(mixed().with_max_steps(3).with_max_size(8).with_max_buffers(6))) {
-        check_all(&instance);
-    }
 
     /// A changed proof may still be a proof, but never of a capacity that some plan fits.
     #[test]
@@ -163,11 +160,7 @@ fn any_capacity_is_understood() {
 #[test]
 fn ends_that_are_rounded_up_to_one_offset() {
     let rows = [(4, 1, 12, 1), (1, 1, 6, 4), (1, 1, 5, 4), (2, 9, 11, 4), (1, 8, 12, 2), (16, 1, 4, 1)];
-    let buffers = rows.map(|(size, start, end, align)| {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
-    });
-    let mut buffers = buffers.to_vec();
+    let mut buffers = rows.map(|(size, start, end, align)| aligned(size, start, end, align)).to_vec();
     buffers[4].pin = Some(Offset::new(6));
     check_all(&Instance::from_buffers(buffers).expect("valid"));
 }

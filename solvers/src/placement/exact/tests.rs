@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::feasibility::Problem;
 use crate::placement::greedy::Fit;
-use crate::placement::testing::{buffer, draws, scripted};
+use crate::placement::testing::{buffer, draws, in_place, scripted};
 use crate::placement::{Order, Portfolio};
 
 use super::minimise::{Task, minimise};
@@ -127,7 +127,7 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
 fn many_buffers_with_a_window_keep_the_limits() {
     let mut draw = draws(5);
     let mut buffers: Vec<Buffer> = (0..3_000_u32)
-        .map(|at| Buffer::new(Bytes::new(1 + draw(90)), LiveRange::new(at, at + 9).expect("not empty")))
+        .map(|at| buffer(1 + draw(90), at, at + 9))
         .collect();
     let steps = LiveRange::new(3, 5).expect("not empty");
     let window = Some(Bytes::ZERO..Bytes::new(1));
@@ -141,10 +141,9 @@ fn many_buffers_with_a_window_keep_the_limits() {
 /// A chain of pairs that may each work in place: as tall as one buffer, or as two.
 #[test]
 fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
-    let permission = |at: u32| InPlace { input: BufferId::new(at), output: BufferId::new(at + 1) };
     let instance = Instance::builder()
         .buffers((0..40).map(|at| buffer(64, at, at + 2)))
-        .in_place((0..39).map(permission))
+        .in_place((0..39).map(|at| in_place(at, at + 1)))
         .build()
         .expect("valid");
     for planner in [&Exact as &dyn Planner, &Portfolio] {

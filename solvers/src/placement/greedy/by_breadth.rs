@@ -73,7 +73,8 @@ pub(crate) fn broadest_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, LiveRange, Step};
+    use planlab_dsa::Step;
+    use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
     use super::*;
@@ -97,12 +98,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_sort_equals_the_published_loop(
-            rows in prop::collection::vec((1_u64..9, 0_u32..12, 1_u32..8), 0..20),
+            instance in instances(Shape::plain().with_max_buffers(20).with_max_steps(12).with_max_size(8)),
         ) {
-            let buffers = rows.iter().map(|&(size, start, width)| {
-                Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
-            });
-            let instance = Instance::from_buffers(buffers.collect()).expect("valid");
             prop_assert_eq!(broadest_first(&instance), literal(&instance));
         }
     }

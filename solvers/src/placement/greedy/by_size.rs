@@ -57,22 +57,3 @@ impl Planner for GreedyBySize {
         plan_in_order(run, &order, Rule::BestFit)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, execute};
-
-    use super::*;
-
-    #[test]
-    fn the_smallest_gap_is_taken_not_the_lowest() {
-        // 9, 8, 7 and 6 stand on one another; after step 2 there are holes of 9 and, higher, of 7.
-        let rows = [(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
-        let best = execute(&GreedyBySize, &instance, Budget::default(), 0).best.expect("a plan");
-        let offsets: Vec<u64> = best.offsets().iter().map(|offset| offset.get()).collect();
-        assert_eq!(offsets, [0, 9, 17, 24, 17]);
-    }
-}

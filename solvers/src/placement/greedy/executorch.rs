@@ -262,7 +262,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{buffer, offsets, placed};
+    use crate::placement::testing::{aligned, buffer, offsets, placed};
 
     #[test]
     fn a_free_bucket_comes_before_room_above_others() {
@@ -287,12 +287,7 @@ mod tests {
 
     #[test]
     fn a_bucket_takes_only_what_is_aligned_with_it() {
-        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
-        let all = vec![
-            buffer(6, 0, 1).with_align(align(3)),
-            buffer(4, 1, 2).with_align(align(4)),
-            buffer(3, 1, 2).with_align(align(3)),
-        ];
+        let all = vec![aligned(6, 0, 1, 3), aligned(4, 1, 2, 4), aligned(3, 1, 2, 3)];
         assert_eq!(placed(&Executorch::default(), all), [0, 8, 0]);
     }
 

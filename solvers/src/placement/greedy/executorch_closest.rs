@@ -151,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{buffer, offsets, placed};
+    use crate::placement::testing::{aligned, buffer, offsets, placed};
 
     #[test]
     fn an_object_that_is_passed_over_is_not_free_for_the_next() {
@@ -172,8 +172,7 @@ mod tests {
 
     #[test]
     fn an_object_takes_only_what_is_aligned_with_it() {
-        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
-        let all = vec![buffer(6, 0, 1).with_align(align(3)), buffer(6, 1, 2).with_align(align(4))];
+        let all = vec![aligned(6, 0, 1, 3), aligned(6, 1, 2, 4)];
         assert_eq!(placed(&ExecutorchClosest::default(), all), [0, 8]);
     }
 

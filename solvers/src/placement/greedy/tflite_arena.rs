@@ -105,10 +105,10 @@ fn lasting_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Offset};
+    use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::{buffer, placed};
+    use crate::placement::testing::{aligned, buffer, placed};
 
     #[test]
     fn what_lives_throughout_comes_first_then_size_then_start() {
@@ -136,8 +136,7 @@ mod tests {
     fn the_published_measure_prefers_a_gap_that_is_larger_either_way() {
         // Gaps [1, 24) and [33, 59): 23 and 26 bytes, 16 and 19 of them from the first multiple of 8 on.
         let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
-        let align = Alignment::new(8).expect("positive");
-        let all = vec![pinned(1, 0), pinned(9, 24), pinned(1, 59), buffer(8, 0, 2).with_align(align)];
+        let all = vec![pinned(1, 0), pinned(9, 24), pinned(1, 59), aligned(8, 0, 2, 8)];
         assert_eq!(placed(&TfliteArena::default(), all.clone())[3], 40);
         assert_eq!(placed(&TfliteArena::default().with_mixed_measure(false), all)[3], 8);
     }

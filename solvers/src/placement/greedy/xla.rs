@@ -129,11 +129,11 @@ fn spatial(instance: &Instance) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Alignment, Budget, Bytes, Offset, execute};
+    use planlab_dsa::{Budget, Bytes, Offset, execute};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{buffer, instance, placed, scripted};
+    use crate::placement::testing::{aligned, buffer, instance, placed, scripted};
 
     #[test]
     fn the_orders_break_ties_by_the_other_key_and_then_by_id() {
@@ -147,8 +147,7 @@ mod tests {
     fn a_chunk_is_measured_from_its_first_aligned_offset() {
         // Gaps [1, 25) and [32, 55): 24 and 23 bytes, 17 and 23 of them from the first multiple of 8 on.
         let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
-        let align = Alignment::new(8).expect("positive");
-        let all = vec![pinned(1, 0), pinned(7, 25), pinned(1, 55), buffer(8, 0, 2).with_align(align)];
+        let all = vec![pinned(1, 0), pinned(7, 25), pinned(1, 55), aligned(8, 0, 2, 8)];
         assert_eq!(placed(&Xla::spatial(), all)[3], 8);
     }
 
@@ -190,8 +189,7 @@ mod tests {
 
     #[test]
     fn a_heap_that_xla_laid_out_comes_out_to_the_byte() {
-        let align = Alignment::new(64).expect("positive");
-        let buffers = RECORDED.map(|(size, first, last, ..)| buffer(size, first, last + 1).with_align(align));
+        let buffers = RECORDED.map(|(size, first, last, ..)| aligned(size, first, last + 1, 64));
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
         // If values share a place, XLA uses the lifetime of the first.
         let own = |id: &BufferId| {

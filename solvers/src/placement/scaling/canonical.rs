@@ -46,7 +46,7 @@ impl<'i> Canonical<'i> {
     #[must_use]
     pub fn of(original: &'i Instance) -> Self {
         let unit = original.granularity();
-        let instance = if unit == 1 { Cow::Borrowed(original) } else { Cow::Owned(divided(original, unit)) };
+        let instance = if unit == 1 { Cow::Borrowed(original) } else { Cow::Owned(with_bytes(original, |bytes| bytes / unit, |bytes| bytes / unit)) };
         Self { original, unit, instance }
     }
 
@@ -101,30 +101,30 @@ impl<'i> Canonical<'i> {
     }
 }
 
-fn divided(instance: &Instance, unit: u64) -> Instance {
-    let arena = |arena: &Arena| Arena {
-        name: arena.name.clone(),
-        capacity: arena.capacity.map(|capacity| Bytes::new(capacity.get() / unit)),
+/// The instance with each number of bytes changed, and the capacities by a rule of their own.
+fn with_bytes(instance: &Instance, bytes: impl Fn(u64) -> u64, capacity: impl Fn(u64) -> u64) -> Instance {
+    let changed = |old: Bytes| Bytes::new(bytes(old.get()));
+    let buffer = |old: &Buffer| {
+        let mut buffer = old.clone();
+        buffer.size = changed(old.size);
+        buffer.align = Alignment::new(bytes(old.align.get())).unwrap_or_default();
+        buffer.pin = old.pin.map(|pin| Offset::new(bytes(pin.get())));
+        for pause in &mut buffer.pauses {
+            pause.window = pause.window.take().map(|window| changed(window.start)..changed(window.end));
+        }
+        buffer
     };
-    let divided = Instance::builder()
-        .buffers(instance.buffers().iter().map(|buffer| divided_buffer(buffer, unit)))
+    let arena = |old: &Arena| Arena {
+        name: old.name.clone(),
+        capacity: old.capacity.map(|bytes| Bytes::new(capacity(bytes.get()))),
+    };
+    let changed = Instance::builder()
+        .buffers(instance.buffers().iter().map(buffer))
         .arenas(instance.arenas().iter().map(arena))
         .in_place(instance.in_place().iter().copied())
         .apart(instance.apart().iter().copied())
         .build();
-    divided.expect("dividing by what divides all sizes keeps every rule")
-}
-
-fn divided_buffer(buffer: &Buffer, unit: u64) -> Buffer {
-    let bytes = |bytes: Bytes| Bytes::new(bytes.get() / unit);
-    let mut divided = buffer.clone();
-    divided.size = bytes(buffer.size);
-    divided.align = Alignment::new(buffer.align.get() / unit).unwrap_or_default();
-    divided.pin = buffer.pin.map(|pin| Offset::new(pin.get() / unit));
-    for pause in &mut divided.pauses {
-        pause.window = pause.window.take().map(|window| bytes(window.start)..bytes(window.end));
-    }
-    divided
+    changed.expect("one factor for all numbers of bytes keeps every rule")
 }
 
 #[cfg(test)]
@@ -133,41 +133,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::aligned;
 
-    /// The instance with every number of bytes multiplied by `factor`.
+    /// The instance with every number of bytes multiplied by `factor`; bytes above a multiple of the unit are useless.
     fn times(instance: &Instance, factor: u64) -> Instance {
-        let bytes = |bytes: Bytes| Bytes::new(bytes.get() * factor);
-        let enlarged = |buffer: &Buffer| {
-            let mut buffer = buffer.clone();
-            buffer.size = bytes(buffer.size);
-            buffer.align = Alignment::new(buffer.align.get() * factor).expect("positive");
-            buffer.pin = buffer.pin.map(|pin| Offset::new(pin.get() * factor));
-            for pause in &mut buffer.pauses {
-                pause.window = pause.window.take().map(|window| bytes(window.start)..bytes(window.end));
-            }
-            buffer
-        };
-        // Bytes above a multiple of the unit are useless.
-        let capacity = |capacity: Bytes| Bytes::new(capacity.get() * factor + factor - 1);
-        let arena =
-            |arena: &Arena| Arena { name: arena.name.clone(), capacity: arena.capacity.map(capacity) };
-        Instance::builder()
-            .buffers(instance.buffers().iter().map(enlarged))
-            .arenas(instance.arenas().iter().map(arena))
-            .in_place(instance.in_place().iter().copied())
-            .apart(instance.apart().iter().copied())
-            .build()
-            .expect("as valid as before")
+        with_bytes(instance, |bytes| bytes * factor, |bytes| bytes * factor + factor - 1)
     }
 
     #[test]
     fn alignments_become_units_or_vanish() {
-        let live = planlab_dsa::LiveRange::new(0, 2).expect("not empty");
-        let buffer = |size: u64, align: u64| {
-            Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
-        };
-        let instance = Instance::from_buffers(vec![buffer(512, 256), buffer(1536, 1024), buffer(1024, 1)])
-            .expect("valid");
+        let buffers = [(512, 256), (1536, 1024), (1024, 1)].map(|(size, align)| aligned(size, 0, 2, align));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
         let canonical = Canonical::of(&instance);
         assert_eq!(canonical.unit(), 512);
         let rows: Vec<_> =

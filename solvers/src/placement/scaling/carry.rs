@@ -138,11 +138,11 @@ impl Planner for InOrderOf<'_> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Alignment, Arena, Buffer, Bytes, KeepApart, Offset, Plan};
+    use planlab_dsa::{Arena, Buffer, Bytes, KeepApart, Offset, Plan};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::buffer;
+    use crate::placement::testing::{aligned, buffer};
 
     fn stacked(instance: &Instance) -> VerifiedPlan<'_> {
         let mut top = 0;
@@ -169,8 +169,7 @@ mod tests {
 
     #[test]
     fn alignments_pins_and_pairs_to_keep_apart_are_those_of_the_new_instance() {
-        let align = Alignment::new(8).expect("positive");
-        let old = [buffer(4, 0, 2), buffer(4, 0, 2).with_align(align), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let old = [buffer(4, 0, 2), aligned(4, 0, 2, 8), buffer(2, 3, 4), buffer(2, 4, 5)];
         let old = Instance::from_buffers(old.to_vec()).expect("valid");
         let plan = old.verify(Plan::from_offsets([0, 8, 0, 0].map(Offset::new))).expect("a plan");
         // The alignment is gone, the first buffer is pinned above it, the last two are kept apart.

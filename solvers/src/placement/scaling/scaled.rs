@@ -99,11 +99,12 @@ fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, brute_force_within, deep, instances, scaled_and_shifted};
-    use planlab_dsa::{Arena, Budget, Buffer, Instance, LiveRange, execute};
+    use planlab_dsa::{Arena, Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::search::Lns;
+    use crate::placement::testing::buffer;
 
     #[test]
     fn the_key_names_the_planner_where_it_is_another() {
@@ -113,9 +114,7 @@ mod tests {
 
     #[test]
     fn capacities_are_rounded_down_to_whole_units() {
-        let buffers = [(64, 0, 2), (128, 1, 3)].map(|(size, start, end)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        });
+        let buffers = [buffer(64, 0, 2), buffer(128, 1, 3)];
         let end = |capacity: Option<u64>, target: Option<u64>| {
             let arena = Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
             let instance =

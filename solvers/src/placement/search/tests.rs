@@ -1,9 +1,7 @@
 //! Tests of what all searches here have in common.
 
 use planlab_dsa::testing::{Shape, instances};
-use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run, execute,
-};
+use planlab_dsa::{Budget, Bytes, Descriptor, Instance, Offset, Outcome, Planner, Run, execute};
 use proptest::prelude::*;
 
 use super::annealing::AnnealingSearch;
@@ -15,7 +13,7 @@ use super::{Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, start};
 use crate::placement::Order;
 use crate::placement::demands::can_stand;
 use crate::placement::greedy::{Fit, first_fit};
-use crate::placement::testing::{descriptor, draws, scripted};
+use crate::placement::testing::{buffer, descriptor, draws, in_place, instance, scripted};
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [Box::new(HillClimbTvm), Box::new(HillClimbVela), Box::new(Annealing), Box::new(Tabu), Box::new(Lns)]
@@ -28,12 +26,12 @@ fn run<'i>(planner: &dyn Planner, instance: &'i Instance, work: u64, seed: u64) 
 /// 60 buffers for which no greedy order reaches the load.
 fn hard() -> Instance {
     let mut draw = draws(11);
-    let buffer = |_| {
+    let row = |_| {
         let start = u32::try_from(draw(40)).expect("small");
         let end = start + 1 + u32::try_from(draw(12)).expect("small");
-        Buffer::new(Bytes::new(10 + draw(90)), LiveRange::new(start, end).expect("not empty"))
+        (10 + draw(90), start, end)
     };
-    Instance::from_buffers((0..60).map(buffer).collect()).expect("valid")
+    instance(&(0..60).map(row).collect::<Vec<_>>())
 }
 
 fn best_greedy(instance: &Instance) -> Option<Bytes> {
@@ -126,14 +124,9 @@ fn searches_take_turns_on_one_run() {
 
 #[test]
 fn pins_that_need_a_hand_over_leave_no_plan() {
-    let pinned = |start: u32| {
-        let live = LiveRange::new(start, start + 2).expect("not empty");
-        Buffer::new(Bytes::new(4), live).with_pin(Offset::new(0))
-    };
-    let pair =
-        planlab_dsa::InPlace { input: planlab_dsa::BufferId::new(0), output: planlab_dsa::BufferId::new(1) };
-    let instance =
-        Instance::builder().buffers([pinned(0), pinned(1)]).in_place([pair]).build().expect("well formed");
+    let pinned = |start: u32| buffer(4, start, start + 2).with_pin(Offset::new(0));
+    let builder = Instance::builder().buffers([pinned(0), pinned(1)]).in_place([in_place(0, 1)]);
+    let instance = builder.build().expect("well formed");
     assert!(!can_stand(&instance));
     for planner in &planners() {
         assert!(run(planner, &instance, 1_000, 0).best.is_none());

@@ -121,9 +121,8 @@ impl Objects {
 /// What tests of these planners share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange};
-
     use super::*;
+    use crate::placement::testing::{aligned, buffer};
 
     /// The offsets of objects by number, as the published loops give them.
     pub(crate) fn offsets_of(instance: &Instance, object_of: &[u32]) -> Vec<u64> {
@@ -164,13 +163,7 @@ pub(crate) mod testing {
 
     #[test]
     fn objects_stand_one_above_the_other_and_buffers_are_rounded_up_within() {
-        let align = Alignment::new(8).expect("positive");
-        let live = |start| LiveRange::new(start, start + 1).expect("not empty");
-        let buffers = vec![
-            Buffer::new(Bytes::new(3), live(0)),
-            Buffer::new(Bytes::new(4), live(0)).with_align(align),
-            Buffer::new(Bytes::new(5), live(1)),
-        ];
+        let buffers = vec![buffer(3, 0, 1), aligned(4, 0, 1, 8), buffer(5, 1, 2)];
         let instance = Instance::from_buffers(buffers).expect("valid");
         assert_eq!(offsets_of(&instance, &[0, 1, 1]), [0, 8, 3]);
     }

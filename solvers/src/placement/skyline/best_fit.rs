@@ -248,26 +248,17 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Arena, ArenaId, Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::{Arena, ArenaId, Budget, Bytes, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::skyline::BestFitReference;
-
-    fn buffer((size, start, width, align): (u64, u32, u32, u64)) -> Buffer {
-        let live = LiveRange::new(start, start + width).expect("not empty");
-        Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
-    }
-
-    fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<Offset> {
-        let best = execute(planner, instance, Budget::default(), 0).best;
-        best.expect("a plan").offsets().to_vec()
-    }
+    use crate::placement::testing::{aligned, buffer, offsets, placed};
 
     #[test]
     fn each_arena_is_planned_alone() {
-        let alone = [buffer((4, 0, 2, 1)), buffer((8, 1, 3, 1)), buffer((4, 2, 2, 1))];
-        let once = offsets(&BestFit, &Instance::from_buffers(alone.to_vec()).expect("valid"));
+        let alone = [buffer(4, 0, 2), buffer(8, 1, 4), buffer(4, 2, 4)];
+        let once = placed(&BestFit, alone.to_vec());
         let arena = |capacity: Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
         let two = |capacity: u64| {
             let both = [0, 1].map(|id| alone.clone().map(|buffer| buffer.in_arena(ArenaId::new(id))));
@@ -280,8 +271,9 @@ mod tests {
         assert!(outcome.end.is_ok() && outcome.best.is_none(), "{:?}", outcome.end);
     }
 
-    fn same(buffers: Vec<Buffer>) -> Result<(), TestCaseError> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
+    fn check(rows: Vec<(u64, u32, u32, u64)>) -> Result<(), TestCaseError> {
+        let buffers = rows.into_iter().map(|(size, start, width, align)| aligned(size, start, start + width, align));
+        let instance = Instance::from_buffers(buffers.collect()).expect("valid");
         prop_assert_eq!(offsets(&BestFit, &instance), offsets(&BestFitReference, &instance));
         Ok(())
     }
@@ -291,14 +283,14 @@ mod tests {
         fn it_gives_the_plan_of_the_reference(
             rows in prop::collection::vec((1_u64..6, 0_u32..20, 1_u32..9, 1_u64..4), 0..40),
         ) {
-            same(rows.into_iter().map(buffer).collect())?;
+            check(rows)?;
         }
 
         #[test]
         fn it_gives_the_plan_of_the_reference_on_many_buffers(
             rows in prop::collection::vec((1_u64..1000, 0_u32..500, 1_u32..90, 1_u64..2), 100..400),
         ) {
-            same(rows.into_iter().map(buffer).collect())?;
+            check(rows)?;
         }
     }
 }

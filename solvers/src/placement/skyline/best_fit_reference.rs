@@ -173,10 +173,8 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Alignment;
-
     use super::*;
-    use crate::placement::testing::{buffer, placed};
+    use crate::placement::testing::{aligned, buffer, placed};
 
     #[test]
     fn ties_go_to_the_larger_then_to_the_lower_id() {
@@ -195,11 +193,7 @@ mod tests {
 
     #[test]
     fn offsets_are_rounded_up_from_the_line() {
-        let align = Alignment::new(8).expect("positive");
-        assert_eq!(
-            placed(&BestFitReference, vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]),
-            [0, 8]
-        );
+        assert_eq!(placed(&BestFitReference, vec![buffer(3, 0, 3), aligned(4, 0, 2, 8)]), [0, 8]);
     }
 
     #[test]

@@ -176,11 +176,11 @@ impl Planner for Boxing {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, Stop, execute};
+    use planlab_dsa::{Budget, Bytes, Instance, Stop, execute};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::draws;
+    use crate::placement::testing::{draws, instance};
 
     fn few() -> Boxing {
         Boxing::default().with_iterations(2)
@@ -196,10 +196,8 @@ mod tests {
             rows in prop::collection::vec((0_u32..40, 1_u32..20), 1..60),
             size in 1_u64..9,
         ) {
-            let buffer = |(start, width): (u32, u32)| {
-                Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
-            };
-            let instance = Instance::from_buffers(rows.into_iter().map(buffer).collect()).expect("valid");
+            let rows: Vec<_> = rows.into_iter().map(|(start, width)| (size, start, start + width)).collect();
+            let instance = instance(&rows);
             let outcome = execute(&few(), &instance, Budget::default(), 0);
             prop_assert_eq!(outcome.height(), Some(instance.load().bytes));
             prop_assert_eq!(outcome.end, Ok(Stop::Proved));
@@ -283,10 +281,10 @@ mod tests {
     fn random(seed: u64) -> Instance {
         let mut draw = draws(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
-        let mut buffer = |_: u32| {
+        let row = |_: u32| {
             let (size, start, width) = (1 + draw(100), steps(draw(40)), 1 + steps(draw(15)));
-            Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
+            (size, start, start + width)
         };
-        Instance::from_buffers((0..40).map(&mut buffer).collect()).expect("valid")
+        instance(&(0..40).map(row).collect::<Vec<_>>())
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::placement::greedy::oneflow::{Insertion, OneFlow, Order};
-    use crate::placement::testing::{buffer, descriptor, offsets, placed, scripted};
+    use crate::placement::testing::{aligned, buffer, descriptor, offsets, placed, scripted};
 
     /// The published loop: sorts all placed buffers by offset again for every buffer.
     fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
@@ -285,17 +285,14 @@ mod tests {
 
     #[test]
     fn what_rises_stays_aligned() {
-        let align = Alignment::new(4).expect("positive");
-        let all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4).with_align(align), buffer(5, 2, 3)];
+        let all = vec![buffer(4, 0, 4), buffer(3, 0, 1), aligned(4, 0, 4, 4), buffer(5, 2, 3)];
         // The gap of 4 at 4 lacks 1 byte; the buffer above it rises by 4. The top, at 12, would take 5.
         assert_eq!(in_id_order(all), [0, 4, 12, 4]);
     }
 
     #[test]
     fn alignments_without_a_common_multiple_lift_nothing() {
-        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
-        let far =
-            [buffer(4, 8, 9).with_align(align(1 << 40)), buffer(4, 9, 10).with_align(align(3_u64.pow(20)))];
+        let far = [aligned(4, 8, 9, 1 << 40), aligned(4, 9, 10, 3_u64.pow(20))];
         let mut all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4), buffer(5, 2, 3)];
         assert_eq!(in_id_order(all.clone()), [0, 4, 9, 4]);
         all.extend(far);

@@ -98,7 +98,7 @@ impl Planner for BlockBuilding {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, Outcome, execute};
+    use planlab_dsa::{Budget, Bytes, Instance, Outcome, execute};
 
     use super::*;
     use crate::placement::testing::{self, almost_tight};
@@ -109,7 +109,7 @@ mod tests {
 
     /// A rectangle of steps and sizes cut into wheels, and these into wheels, `depth` levels deep; the centres lack
     /// one granule.
-    fn wheels(depth: u32) -> Vec<Buffer> {
+    fn wheels(depth: u32) -> Instance {
         let mut open = vec![(0_u32, 3_u32.pow(depth), 3_u64.pow(depth) * 4)];
         for _ in 0..depth {
             let parts = |(start, end, size): (u32, u32, u64)| {
@@ -126,15 +126,13 @@ mod tests {
             };
             open = open.into_iter().flat_map(parts).collect();
         }
-        let buffer = |(start, end, size): (u32, u32, u64)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        open.into_iter().map(buffer).collect()
+        let rows: Vec<_> = open.into_iter().map(|(start, end, size)| (size, start, end)).collect();
+        testing::instance(&rows)
     }
 
     #[test]
     fn wheels_of_wheels_are_put_together() {
-        let instance = Instance::from_buffers(wheels(2)).expect("valid");
+        let instance = wheels(2);
         assert_eq!(instance.len(), 25);
         let outcome = plan(&instance, 400_000, 1);
         assert!(outcome.is_optimal(), "{:?} over a load of {}", outcome.height(), instance.load().bytes);

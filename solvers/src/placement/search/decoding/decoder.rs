@@ -478,13 +478,14 @@ fn first_gap(walls: impl Iterator<Item = (u64, u64)>, round_up: impl Fn(u64) -> 
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+    use planlab_dsa::Instance;
     use proptest::prelude::*;
     use proptest::sample::Index;
 
     use super::*;
     use crate::placement::demands::can_stand;
     use crate::placement::greedy::first_fit;
+    use crate::placement::testing;
     use crate::trees::Neighbours;
 
     fn free(_: u64) -> Result<(), Halt> {
@@ -578,11 +579,9 @@ mod tests {
 
     #[test]
     fn a_swap_touches_the_neighbours_alone() {
-        let buffer = |at: u32| {
-            let start = 3 * (at / 2) + at % 2;
-            Buffer::new(Bytes::new(4), LiveRange::new(start, start + 2).expect("not empty"))
-        };
-        let instance = Instance::from_buffers((0..1000).map(buffer).collect()).expect("valid");
+        let start = |at: u32| 3 * (at / 2) + at % 2;
+        let rows: Vec<_> = (0..1000).map(|at| (4, start(at), start(at) + 2)).collect();
+        let instance = testing::instance(&rows);
         let model = Model::new(&instance, &mut free).expect("no limit").expect("no pins");
         let order: Vec<u32> = (0..1000).collect();
         let mut decoder = Decoder::new(Arc::new(model), &order, &mut free).expect("no limit");

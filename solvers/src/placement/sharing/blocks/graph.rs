@@ -211,9 +211,8 @@ fn check(node: usize, parts: &Node, entries: &[Entry], made: &mut [bool]) -> Res
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{InPlace, LiveRange};
-
     use super::*;
+    use crate::placement::testing::{buffer, in_place};
 
     fn entries(count: usize) -> Vec<Entry> {
         vec![Entry { bytes: Bytes::new(4), external: false, held: 0 }; count]
@@ -244,11 +243,9 @@ mod tests {
 
     #[test]
     fn a_buffer_is_made_at_its_first_step_and_read_at_its_last() {
-        let buffer = |start, end| Buffer::new(Bytes::new(4), LiveRange::new(start, end).expect("not empty"));
-        let pair = |a, b| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
         let instance = Instance::builder()
-            .buffers([buffer(5, 9), buffer(8, 12), buffer(8, 9), buffer(8, 10)])
-            .in_place([pair(0, 1), pair(2, 3), pair(0, 3)])
+            .buffers([(5, 9), (8, 12), (8, 9), (8, 10)].map(|(start, end)| buffer(4, start, end)))
+            .in_place([in_place(0, 1), in_place(2, 3), in_place(0, 3)])
             .build()
             .expect("valid");
         let graph = SharingGraph::of_instance(&instance);

@@ -156,34 +156,29 @@ fn plan_of(instance: &Instance, shared: &SharedBlocks) -> Plan {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, scaled_and_shifted};
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
+    use planlab_dsa::{Budget, Bytes, execute};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::{buffer, in_place, instance};
 
     #[test]
     fn a_hand_over_saves_a_block() {
-        let buffer =
-            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
-        let pair = |a, b| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
         let instance = Instance::builder()
             .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(4, 3, 6)])
-            .in_place([pair(0, 1), pair(1, 2)])
+            .in_place([in_place(0, 1), in_place(1, 2)])
             .build()
             .expect("valid");
         let best = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).best.expect("a plan");
         // The second pair has two different sizes.
-        assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[pair(0, 1)][..]));
+        assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[in_place(0, 1)][..]));
     }
 
     #[test]
     fn each_means_alone_saves_less() {
-        let buffer =
-            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
-        let pair = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
         let instance = Instance::builder()
             .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(8, 5, 6)])
-            .in_place([pair])
+            .in_place([in_place(0, 1)])
             .build()
             .expect("valid");
         let height = |means| {
@@ -197,10 +192,7 @@ mod tests {
     fn whole_bytes_depend_on_the_unit_and_the_default_does_not() {
         // 33 over 16 is more than 2: a block of 2 bytes is within the widest range only in whole bytes.
         let height = |unit: u64, whole_bytes: bool| {
-            let rows = [(2, 0, 1), (33, 1, 2)].map(|(size, start, end)| {
-                Buffer::new(Bytes::new(unit * size), LiveRange::new(start, end).expect("not empty"))
-            });
-            let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
+            let instance = instance(&[(2 * unit, 0, 1), (33 * unit, 1, 2)]);
             let planner = MxnetSharing::default().with_whole_bytes(whole_bytes);
             execute(&planner, &instance, Budget::default(), 0).height().map(Bytes::get)
         };
