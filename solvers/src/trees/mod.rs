@@ -4,6 +4,7 @@ mod columns;
 mod first_at_most;
 mod neighbours;
 mod occupancy;
+mod parts;
 mod range_max;
 mod tops;
 
@@ -11,5 +12,6 @@ pub(crate) use columns::Columns;
 pub(crate) use first_at_most::FirstAtMost;
 pub(crate) use neighbours::Neighbours;
 pub(crate) use occupancy::{Blocked, Occupancy, Room, Span};
+pub(crate) use parts::parts;
 pub(crate) use range_max::RangeMax;
 pub(crate) use tops::Tops;

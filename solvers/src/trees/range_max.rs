@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::parts::parts;
+
 /// A segment tree over fixed numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct RangeMax {
@@ -30,25 +32,8 @@ impl RangeMax {
 
     /// The largest value at the indices of `range`, and its first index; `None` for an empty range.
     pub(crate) fn query(&self, range: Range<usize>) -> Option<(u64, usize)> {
-        let count = self.values.len();
-        let (mut low, mut high) = (range.start + count, range.end + count);
-        let mut best = None;
-        let mut take = |node: usize| {
-            let index = self.tree[node];
-            best = Some(best.map_or(index, |best| self.better(best, index)));
-        };
-        while low < high {
-            if low % 2 == 1 {
-                take(low);
-                low += 1;
-            }
-            if high % 2 == 1 {
-                high -= 1;
-                take(high);
-            }
-            low /= 2;
-            high /= 2;
-        }
+        let candidates = parts(self.values.len(), &range).map(|node| self.tree[node]);
+        let best = candidates.reduce(|best, index| self.better(best, index));
         best.map(|index| (self.values[index as usize], index as usize))
     }
 }

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::parts::parts;
+
 /// A number for each column, 0 at first; numbers only grow.
 #[derive(Clone, Debug)]
 pub(crate) struct Tops {
@@ -29,14 +31,14 @@ impl Tops {
 
     /// The highest of a non-empty run of columns.
     pub(crate) fn highest(&self, columns: &Range<usize>) -> u64 {
-        let inside = self.parts(columns).map(|node| self.nodes[node].highest);
+        let inside = parts(self.nodes.len() / 2, columns).map(|node| self.nodes[node].highest);
         let above = self.above(columns).map(|node| self.nodes[node].all);
         inside.chain(above).max().unwrap_or(0)
     }
 
     /// Raises each of a non-empty run of columns to at least `to`.
     pub(crate) fn raise(&mut self, columns: &Range<usize>, to: u64) {
-        for index in self.parts(columns) {
+        for index in parts(self.nodes.len() / 2, columns) {
             let node = &mut self.nodes[index];
             *node = Node { all: node.all.max(to), highest: node.highest.max(to) };
         }
@@ -44,27 +46,6 @@ impl Tops {
             let node = &mut self.nodes[index];
             node.highest = node.highest.max(to);
         }
-    }
-
-    /// The fewest nodes that make up a run of columns.
-    fn parts(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
-        let leaves = self.nodes.len() / 2;
-        let (mut low, mut high) = (columns.start + leaves, columns.end + leaves);
-        std::iter::from_fn(move || {
-            while low < high {
-                if low % 2 == 1 {
-                    low += 1;
-                    return Some(low - 1);
-                }
-                if high % 2 == 1 {
-                    high -= 1;
-                    return Some(high);
-                }
-                low /= 2;
-                high /= 2;
-            }
-            None
-        })
     }
 
     /// The nodes above the first and above the last column; these include all nodes above the parts.

@@ -126,9 +126,7 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
 #[test]
 fn many_buffers_with_a_window_keep_the_limits() {
     let mut draw = draws(5);
-    let mut buffers: Vec<Buffer> = (0..3_000_u32)
-        .map(|at| buffer(1 + draw(90), at, at + 9))
-        .collect();
+    let mut buffers: Vec<Buffer> = (0..3_000_u32).map(|at| buffer(1 + draw(90), at, at + 9)).collect();
     let steps = LiveRange::new(3, 5).expect("not empty");
     let window = Some(Bytes::ZERO..Bytes::new(1));
     buffers[0] = buffers[0].clone().with_pauses(vec![Pause { steps, window }]);

@@ -108,28 +108,12 @@ mod tests {
     use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer, placed};
+    use crate::placement::testing::{aligned, buffer, instance, placed};
 
     #[test]
     fn what_lives_throughout_comes_first_then_size_then_start() {
-        let buffers = vec![
-            buffer(9, 2, 5),
-            buffer(4, 3, 5),
-            buffer(2, 1, 6),
-            buffer(4, 1, 3),
-            buffer(4, 1, 4),
-            buffer(7, 1, 6),
-        ];
-        let instance = Instance::from_buffers(buffers).expect("valid");
+        let instance = instance(&[(9, 2, 5), (4, 3, 5), (2, 1, 6), (4, 1, 3), (4, 1, 4), (7, 1, 6)]);
         assert_eq!(lasting_first(&instance), [2, 5, 0, 3, 4, 1].map(BufferId::new));
-    }
-
-    #[test]
-    fn ranges_that_touch_share_and_ranges_that_share_a_step_do_not() {
-        let touching = vec![buffer(8, 0, 2), buffer(8, 2, 4)];
-        assert_eq!(placed(&TfliteArena::default(), touching), [0, 0]);
-        let meeting = vec![buffer(8, 0, 3), buffer(8, 2, 4)];
-        assert_eq!(placed(&TfliteArena::default(), meeting), [0, 8]);
     }
 
     #[test]

@@ -78,19 +78,6 @@ mod tests {
     use crate::placement::testing::{buffer, placed};
 
     #[test]
-    fn of_equal_sizes_the_later_lies_below() {
-        assert_eq!(placed(&TflmGreedy, vec![buffer(4, 0, 2), buffer(4, 0, 2), buffer(4, 0, 2)]), [8, 4, 0]);
-    }
-
-    #[test]
-    fn the_first_gap_is_taken_not_the_smallest() {
-        // Pinned at 9 and 19 of 20 bytes: gaps of 9 and, higher, of 5.
-        let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
-        let all = vec![buffer(5, 0, 2), pinned(5, 9), pinned(1, 19), buffer(4, 1, 2)];
-        assert_eq!(placed(&TflmGreedy, all), [0, 9, 19, 5]);
-    }
-
-    #[test]
     fn what_is_planned_offline_stays_and_the_rest_goes_around_it() {
         let all = vec![buffer(8, 0, 4), buffer(2, 1, 3).with_pin(Offset::new(6)), buffer(8, 4, 6)];
         assert_eq!(placed(&TflmGreedy, all), [8, 6, 0]);

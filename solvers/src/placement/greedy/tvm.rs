@@ -190,33 +190,10 @@ impl<'i> Stack<'i> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Bytes, LiveRange, Pause};
+    use planlab_dsa::{Bytes, LiveRange, Pause};
 
     use super::*;
-    use crate::placement::testing::{buffer, instance, placed};
-
-    #[test]
-    fn ties_of_one_key_go_to_the_other_then_to_the_id() {
-        // Conflicts with others: 1, 3, 1, 2, 1.
-        let rows = [(4, 0, 2), (4, 1, 6), (5, 2, 3), (5, 4, 9), (4, 7, 8)];
-        let instance = instance(&rows);
-        assert_eq!(Tvm::by_size().order(&instance), [3, 2, 1, 0, 4].map(BufferId::new));
-        assert_eq!(Tvm::by_conflicts().order(&instance), [1, 3, 2, 0, 4].map(BufferId::new));
-    }
-
-    #[test]
-    fn a_gap_below_a_conflict_is_never_used() {
-        // The third overlaps the second alone, below which 9 bytes are free by then.
-        let all = vec![buffer(9, 0, 2), buffer(8, 1, 4), buffer(7, 3, 5)];
-        assert_eq!(placed(&Tvm::by_size(), all), [0, 9, 17]);
-    }
-
-    #[test]
-    fn the_own_alignment_counts_not_that_of_what_lies_below() {
-        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
-        let all = vec![buffer(5, 0, 2).with_align(align(16)), buffer(4, 0, 2).with_align(align(4))];
-        assert_eq!(placed(&Tvm::by_size(), all), [0, 8]);
-    }
+    use crate::placement::testing::{buffer, placed};
 
     #[test]
     fn pins_lie_below_and_a_paused_buffer_counts_with_what_is_active() {

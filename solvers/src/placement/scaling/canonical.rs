@@ -46,7 +46,11 @@ impl<'i> Canonical<'i> {
     #[must_use]
     pub fn of(original: &'i Instance) -> Self {
         let unit = original.granularity();
-        let instance = if unit == 1 { Cow::Borrowed(original) } else { Cow::Owned(with_bytes(original, |bytes| bytes / unit, |bytes| bytes / unit)) };
+        let instance = if unit == 1 {
+            Cow::Borrowed(original)
+        } else {
+            Cow::Owned(with_bytes(original, |bytes| bytes / unit, |bytes| bytes / unit))
+        };
         Self { original, unit, instance }
     }
 

@@ -272,7 +272,8 @@ mod tests {
     }
 
     fn check(rows: Vec<(u64, u32, u32, u64)>) -> Result<(), TestCaseError> {
-        let buffers = rows.into_iter().map(|(size, start, width, align)| aligned(size, start, start + width, align));
+        let buffers =
+            rows.into_iter().map(|(size, start, width, align)| aligned(size, start, start + width, align));
         let instance = Instance::from_buffers(buffers.collect()).expect("valid");
         prop_assert_eq!(offsets(&BestFit, &instance), offsets(&BestFitReference, &instance));
         Ok(())

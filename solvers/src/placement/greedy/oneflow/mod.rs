@@ -228,10 +228,6 @@ impl Planner for OneFlow {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, execute};
-    use proptest::prelude::*;
-
     use super::*;
     use crate::placement::testing;
 
@@ -264,17 +260,5 @@ mod tests {
             testing::offsets(&by_volume.with_truncated_volume(yes), &instance())
         });
         assert_ne!(plans[0], plans[1]);
-    }
-
-    proptest! {
-        #[test]
-        fn the_best_is_the_lowest_of_all(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25)),
-        ) {
-            let height = |planner: OneFlow| execute(&planner, &instance, Budget::default(), 0).height();
-            let one = |order| Insertion::ALL.map(|insertion| OneFlow::new(order, insertion));
-            let each = Order::ALL.into_iter().flat_map(one);
-            prop_assert_eq!(height(OneFlow::best()), each.filter_map(height).min());
-        }
     }
 }

@@ -178,8 +178,8 @@ impl Planner for Somas {
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::Instance;
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;
@@ -261,16 +261,6 @@ mod tests {
                 let expected = footprints(&instance, &order, objects == Objects::Single, [fitting, Fitting::Best]);
                 prop_assert_eq!(offsets(&one(objects, sorting, fitting), &instance), expected);
             }
-        }
-
-        #[test]
-        fn the_best_is_the_lower_of_both(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25)),
-        ) {
-            let height = |planner: Somas| execute(&planner, &instance, Budget::default(), 0).height();
-            let (many, single) = (height(Somas::many_objects()), height(Somas::single_object()));
-            prop_assert_eq!(height(Somas::best()), many.min(single));
-            prop_assert_eq!(height(Somas::best_as_published()), many);
         }
     }
 

@@ -477,8 +477,8 @@ fn first_gap(walls: impl Iterator<Item = (u64, u64)>, round_up: impl Fn(u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, instances, oracle};
     use planlab_dsa::Instance;
+    use planlab_dsa::testing::{Shape, instances, oracle};
     use proptest::prelude::*;
     use proptest::sample::Index;
 

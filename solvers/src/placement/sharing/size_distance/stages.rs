@@ -14,7 +14,7 @@ use std::ops::Range;
 use planlab_dsa::{BufferId, Instance};
 
 use crate::placement::order::by;
-use crate::trees::Columns;
+use crate::trees::{Columns, parts};
 
 /// The buffers by position, the first position first; within a position by size, the largest first, then by id.
 /// O(n log n).
@@ -25,7 +25,7 @@ pub(super) fn stages(instance: &Instance) -> Vec<Vec<BufferId>> {
     let size = |id: &BufferId| instance.buffer(*id).size;
     let order = by(instance, |buffer| Reverse(buffer.size));
     for alike in order.chunk_by(|a, b| size(a) == size(b)) {
-        alike.iter().for_each(|&id| live.add(columns.of(instance.buffer(id).live)));
+        alike.iter().for_each(|&id| live.add(&columns.of(instance.buffer(id).live)));
         let position = live.most() as usize;
         stages.resize_with(position, Vec::new);
         stages[position - 1].extend(alike);
@@ -54,27 +54,13 @@ impl Counts {
     }
 
     /// Adds one to a range that is not empty.
-    fn add(&mut self, range: Range<usize>) {
-        let (mut low, mut high) = (range.start + self.leaves, range.end + self.leaves);
-        let ends = [low, high - 1];
-        while low < high {
-            if low % 2 == 1 {
-                self.raise(low);
-                low += 1;
-            }
-            if high % 2 == 1 {
-                high -= 1;
-                self.raise(high);
-            }
-            low /= 2;
-            high /= 2;
+    fn add(&mut self, range: &Range<usize>) {
+        for node in parts(self.leaves, range) {
+            self.most[node] += 1;
+            self.here[node] += 1;
         }
-        ends.into_iter().for_each(|leaf| self.pull(leaf));
-    }
-
-    fn raise(&mut self, node: usize) {
-        self.most[node] += 1;
-        self.here[node] += 1;
+        self.pull(range.start + self.leaves);
+        self.pull(range.end - 1 + self.leaves);
     }
 
     /// Updates all nodes above a leaf.
