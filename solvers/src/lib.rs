@@ -28,6 +28,7 @@ pub mod bounds;
 mod certificate;
 #[cfg(feature = "cp")]
 pub mod cp;
+mod demands;
 mod feasibility;
 #[cfg(feature = "mip")]
 pub mod milp;

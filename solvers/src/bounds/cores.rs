@@ -38,7 +38,7 @@ pub(super) struct Core {
 
 /// Windows around the highest peaks with at most `most` remaining buffers, the small ones first.
 pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Vec<Core>, Halt> {
-    let crests = crests(arena);
+    let crests = crests(arena.buffers().iter());
     let mut peaks = peaks(&crests);
     let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
     let mut width = SMALLEST;

@@ -38,6 +38,8 @@ use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
 use super::argument::{Argument, Found};
 use super::bits::Bits;
+use super::view::crests;
+use crate::demands::has_windows;
 use crate::tick::Tick;
 
 /// The most granules of height.
@@ -90,14 +92,13 @@ impl Argument for Patterns {
 /// The alignment of all buffers in granules, if they share one; `None` if they differ, or if a pause has a window in
 /// use.
 fn common_alignment(arena: &Instance) -> Option<u64> {
-    let windows = arena.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
     let grain = arena.granularity();
     let free = arena.buffers().iter().filter(|buffer| buffer.pin.is_none());
     let mut aligns: Vec<u64> = free.map(|buffer| buffer.align.get().div_ceil(grain)).collect();
     aligns.sort_unstable();
     aligns.dedup();
     match aligns[..] {
-        _ if windows => None,
+        _ if has_windows(arena) => None,
         [] => Some(1),
         [align] => Some(align),
         _ => None,
@@ -140,7 +141,8 @@ impl Stack {
         sizes.sort_unstable();
         let end = |buffer: &&&Buffer| Some((buffer.pin?.get() + buffer.size.get()) / grain);
         let pinned_ends: Vec<u64> = component.iter().filter_map(|buffer| end(&buffer)).collect();
-        let load = load(component) / grain;
+        let load =
+            crests(component.iter().copied()).into_iter().map(|(_, load)| load).max().unwrap_or(0) / grain;
         let load_is_sum = pinned_ends.is_empty() && align == 1;
         let load = load.max(pinned_ends.iter().copied().max().unwrap_or(0));
         Self { sizes, pinned_ends, align, load, load_is_sum }
@@ -186,22 +188,6 @@ impl Stack {
 
 fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-/// The most bytes in use at one step.
-fn load(component: &[&Buffer]) -> u64 {
-    let mut changes: Vec<(u32, bool, u64)> = Vec::new();
-    for piece in component.iter().flat_map(|buffer| buffer.pieces()) {
-        changes.push((piece.steps.start().get(), true, piece.bytes()));
-        changes.push((piece.steps.end().get(), false, piece.bytes()));
-    }
-    changes.sort_unstable();
-    let (mut sum, mut most) = (0, 0);
-    for (_, begins, bytes) in changes {
-        sum = if begins { sum + bytes } else { sum - bytes };
-        most = most.max(sum);
-    }
-    most
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ use super::argument::{Argument, Found};
 use super::bits::Bits;
 use super::cores::cores;
 use super::view::{Section, sections};
+use crate::demands::has_windows;
 use crate::tick::Tick;
 
 /// The most granules of height.
@@ -138,8 +139,7 @@ impl Shape {
     /// `None` if the instance is too large, or if a pause has a window in use.
     fn new(arena: &Instance, grain: u64) -> Option<Self> {
         let buffers = arena.buffers();
-        let windows = buffers.iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
-        if buffers.len() > MOST_BUFFERS || windows {
+        if buffers.len() > MOST_BUFFERS || has_windows(arena) {
             return None;
         }
         let sizes: Option<Vec<usize>> = buffers.iter().map(|b| small(b.size.get(), grain)).collect();

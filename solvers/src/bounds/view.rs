@@ -112,9 +112,9 @@ pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>>
 }
 
 /// A step of each section, ascending, and the bytes in use then.
-pub(super) fn crests(instance: &Instance) -> Vec<(u32, u64)> {
-    let mut events = Vec::with_capacity(2 * instance.len());
-    for piece in instance.buffers().iter().flat_map(|buffer| buffer.pieces()) {
+pub(super) fn crests<'b>(buffers: impl Iterator<Item = &'b Buffer>) -> Vec<(u32, u64)> {
+    let mut events = Vec::new();
+    for piece in buffers.flat_map(Buffer::pieces) {
         events.push((piece.steps.start().get(), true, piece.bytes()));
         events.push((piece.steps.end().get(), false, piece.bytes()));
     }

@@ -4,6 +4,7 @@ use planlab_dsa::{Buffer, Bytes, Instance, Offset, gcd};
 
 use super::item::{Item, Span, to_u32};
 use super::peel::peel;
+use crate::demands::{has_windows, is_kept_apart};
 use crate::trees::Columns;
 
 /// Bits of a list key that hold a rank; the rest holds an offset.
@@ -48,16 +49,12 @@ impl Problem {
 
     /// As [`Problem::new`], without the buffers that are `is_aside`.
     fn without(instance: &Instance, is_aside: &[bool]) -> Option<Self> {
-        let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
-        if windows || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
+        if has_windows(instance) || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
             return None;
         }
         let mut buffers: Vec<(usize, &Buffer)> = instance.buffers().iter().enumerate().collect();
         buffers.retain(|(at, _)| !is_aside.get(*at).copied().unwrap_or(false));
-        let mut is_apart = vec![false; instance.len()];
-        for pair in instance.apart() {
-            (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
-        }
+        let is_apart = is_kept_apart(instance);
         let never_active = |b: &Buffer| b.pieces().next().is_none();
         if buffers.iter().any(|&(at, b)| is_apart[at] && b.pin.is_none() && never_active(b)) {
             return None;

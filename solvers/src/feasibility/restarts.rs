@@ -70,11 +70,7 @@ impl<'p> Restarts<'p> {
             Preference::plain(ranking)
         });
         let most = luby(turn.length + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
-        self.run(capacity, most.min(nodes), tick)
-    }
-
-    fn run(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
-        match self.search.run(capacity / self.problem.unit(), nodes, tick) {
+        match self.search.run(capacity / self.problem.unit(), most.min(nodes), tick) {
             Ok(true) => Ok(Verdict::Feasible(self.search.plan())),
             Ok(false) => Ok(Verdict::Infeasible),
             Err(Cut::Nodes) => Ok(Verdict::Unknown),
@@ -82,22 +78,17 @@ impl<'p> Restarts<'p> {
         }
     }
 
-    /// Nodes that the last restart took.
-    pub(crate) fn nodes(&self) -> u64 {
-        self.search.nodes
-    }
-
     /// Restarts until there is a result, or until `nodes` nodes in all.
     pub(crate) fn decide(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
-        let mut left = nodes;
-        for round in 0.. {
+        let (mut left, mut round) = (nodes, 0);
+        loop {
             let verdict = self.step(capacity, Turn::of(round), left, tick)?;
-            left = left.saturating_sub(self.nodes());
+            left = left.saturating_sub(self.search.nodes);
             if verdict != Verdict::Unknown || left == 0 {
                 return Ok(verdict);
             }
+            round += 1;
         }
-        Ok(Verdict::Unknown)
     }
 }
 

@@ -11,6 +11,7 @@ use planlab_dsa::{
 use super::parts::Parts;
 use super::symmetry::break_symmetry;
 use super::{Draft, Reductions};
+use crate::demands::has_windows;
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_in_order, plan_in_order};
 use crate::placement::skyline::{BestFit, best_fit};
@@ -158,10 +159,6 @@ pub(crate) fn prove(run: &mut Run<'_>, draft: (u64, u64), evidence: Evidence) ->
 fn top(instance: &Instance, ids: &[BufferId], offsets: &[Offset]) -> u64 {
     let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
     ids.iter().map(end).max().unwrap_or(0)
-}
-
-fn has_windows(instance: &Instance) -> bool {
-    instance.buffers().iter().flat_map(|buffer| &buffer.pauses).any(|pause| pause.window.is_some())
 }
 
 /// The greatest common divisor of all sizes, pins and windows of some buffers such that their alignments divide it or

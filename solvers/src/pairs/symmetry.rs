@@ -6,6 +6,7 @@
 //! below `a`, then it lies below the whole class of `a`, and above all of it in the mirror image.
 
 use super::draft::{Below, Draft, Place};
+use crate::demands::is_kept_apart;
 
 /// Chooses the order of each relation, as far as symmetry leaves it free. Changes the plan to start from into one that
 /// satisfies it.
@@ -102,11 +103,7 @@ struct Classes {
 
 impl Classes {
     fn new(draft: &Draft<'_>) -> Self {
-        let mut is_apart = vec![false; draft.instance.len()];
-        for pair in draft.instance.apart() {
-            is_apart[pair.first.index()] = true;
-            is_apart[pair.second.index()] = true;
-        }
+        let is_apart = is_kept_apart(draft.instance);
         let count = draft.places.len();
         let mut this = Self { of: (0..count).collect(), members: vec![Vec::new(); count] };
         for index in 0..count {

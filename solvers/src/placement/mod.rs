@@ -2,7 +2,6 @@
 
 pub mod approximation;
 pub mod baseline;
-mod demands;
 pub mod exact;
 pub mod flow;
 pub mod greedy;

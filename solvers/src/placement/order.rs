@@ -120,6 +120,18 @@ pub(crate) fn by<K: Ord>(instance: &Instance, key: impl FnMut(&Buffer) -> K) -> 
     keyed.into_iter().map(|(_, id)| id).collect()
 }
 
+/// The largest first, then the longest-lived, then by id.
+pub(crate) fn by_size_and_width(instance: &Instance) -> Vec<BufferId> {
+    by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
+}
+
+/// The numbers of buffers by offset, ties by id.
+pub(crate) fn by_offset<K: Ord + Copy>(offsets: &[K]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(offsets.len()).collect();
+    order.sort_by_key(|&id| offsets[id as usize]);
+    order
+}
+
 fn area(buffer: &Buffer) -> u128 {
     u128::from(buffer.size.get()) * u128::from(buffer.live.width())
 }

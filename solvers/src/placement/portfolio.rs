@@ -42,6 +42,7 @@ use super::start_from_hints::offer_hints;
 use super::top_padding;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
+use crate::demands::has_windows;
 use crate::team::{Over, all_of_team, team};
 
 /// The default planner: combines all others' incumbents and bounds; key `portfolio`.
@@ -93,8 +94,7 @@ impl Planner for Portfolio {
         bounds::raise(run, Effort::Quick)?;
         top_padding::lower(self, run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
-        let windows = instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
-        if hands_over || windows.into_iter().any(|pause| pause.window.is_some()) {
+        if hands_over || has_windows(instance) {
             return super::exact::planner::search(run);
         }
         let task = Task::new(run).filter(|task| task.movable() <= MOST_EXACT);

@@ -13,8 +13,8 @@
 use planlab_dsa::{BufferId, Halt, Instance, Offset, Plan, Run, Scope};
 
 use super::Order;
-use super::demands::hand_overs_at;
 use super::greedy::{Rule, place_in_order};
+use crate::demands::hand_overs_at;
 
 /// Offers the plan that the run's hints suggest. Does nothing if there are no hints.
 pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {

@@ -1,5 +1,6 @@
 //! Search trees over time: what is live, placed or highest in a run of steps.
 
+mod adjacency;
 mod columns;
 mod first_at_most;
 mod neighbours;
@@ -8,6 +9,7 @@ mod parts;
 mod range_max;
 mod tops;
 
+pub(crate) use adjacency::Adjacency;
 pub(crate) use columns::Columns;
 pub(crate) use first_at_most::FirstAtMost;
 pub(crate) use neighbours::Neighbours;

@@ -11,6 +11,7 @@
 
 use planlab_dsa::{Halt, Instance};
 
+use super::adjacency::Adjacency;
 use crate::tick::Tick;
 
 /// The most entries of all lists together: 4 bytes each.
@@ -20,7 +21,7 @@ const MOST_LISTED: usize = 1 << 24;
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbours {
     lives: Vec<(u32, u32)>,
-    apart: Vec<(u32, u32)>,
+    apart: Adjacency,
     tree: Tree,
     lists: Option<Lists>,
 }
@@ -38,11 +39,7 @@ impl Neighbours {
 
     pub(crate) fn with_room(instance: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Self, Halt> {
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-        let pairs = instance.apart().iter().map(|pair| (pair.first.get(), pair.second.get()));
-        let mut apart: Vec<(u32, u32)> = pairs.flat_map(|(a, b)| [(a, b), (b, a)]).collect();
-        apart.sort_unstable();
-        apart.dedup();
-        let tree = Tree::new(&lives);
+        let (tree, apart) = (Tree::new(&lives), Adjacency::kept_apart(instance));
         let mut this = Self { lives, apart, tree, lists: None };
         this.lists = this.list(most, tick)?;
         Ok(this)
@@ -81,7 +78,7 @@ impl Neighbours {
         let (start, end) = self.lives[id as usize];
         self.tree.overlapping(start, end, found);
         found.retain(|&other| other != id);
-        for &(_, other) in self.kept_apart(id) {
+        for &other in self.apart.of(id) {
             let (s, e) = self.lives[other as usize];
             if e <= start || end <= s {
                 found.push(other);
@@ -89,15 +86,9 @@ impl Neighbours {
         }
     }
 
-    fn kept_apart(&self, id: u32) -> &[(u32, u32)] {
-        let first = self.apart.partition_point(|pair| pair.0 < id);
-        let count = self.apart[first..].partition_point(|pair| pair.0 == id);
-        &self.apart[first..first + count]
-    }
-
     /// Whether two buffers must not share an address at any step.
     pub(crate) fn are_apart(&self, id: u32, other: u32) -> bool {
-        !self.apart.is_empty() && self.apart.binary_search(&(id, other)).is_ok()
+        self.apart.of(id).binary_search(&other).is_ok()
     }
 
     /// Whether two live ranges overlap.

@@ -50,6 +50,7 @@ use planlab_dsa::{
 
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, plan_in_order};
+use crate::placement::order::by_offset;
 use crate::trees::FirstAtMost;
 
 /// Stacks buffers on segments, then uses at most three bands; keys `gergov` and `gergov/squeezed`.
@@ -106,7 +107,10 @@ impl Planner for Gergov {
         let offsets = padded.and_then(|sizes| in_bands(&places, &sizes));
         match offsets.filter(|_| !self.is_squeezed) {
             Some(offsets) => run.offer(Plan::from_offsets(offsets)),
-            None => plan_in_order(run, &by_place(&places), Rule::FirstFit),
+            None => {
+                let order: Vec<BufferId> = by_offset(&places).into_iter().map(BufferId::new).collect();
+                plan_in_order(run, &order, Rule::FirstFit)
+            }
         }
     }
 }
@@ -140,14 +144,6 @@ fn in_bands(places: &[Place], sizes: &[u64]) -> Option<Vec<Offset>> {
         offset.checked_add(*size).map(|_| Offset::new(offset))
     };
     places.iter().zip(sizes).map(|(place, size)| offset(place, size)).collect()
-}
-
-/// All buffers in the order of their places, then by id.
-fn by_place(places: &[Place]) -> Vec<BufferId> {
-    let mut order: Vec<(Place, BufferId)> =
-        places.iter().enumerate().map(|(index, &place)| (place, BufferId::from_index(index))).collect();
-    order.sort_unstable();
-    order.into_iter().map(|(_, id)| id).collect()
 }
 
 /// A segment, with the buffer on top of it.

@@ -14,7 +14,7 @@
 
 use planlab_dsa::{Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
-use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::demands::{fits_arenas, pinned_hand_overs};
 
 /// The running sum of the sizes; key `bump`.
 ///

@@ -30,6 +30,7 @@ use rand::seq::SliceRandom;
 use super::merge::Merge;
 use super::minimise::{Minimiser, Task};
 use super::precedence;
+use crate::demands::is_kept_apart;
 use crate::placement::search::OrderSearch;
 use crate::team::{Over, all_of_team};
 
@@ -177,10 +178,7 @@ fn keep_compatible(instance: &Instance, pairs: &mut Vec<InPlace>) {
 
 /// The pairs of these whose buffers can become one.
 fn keep_whole(instance: &Instance, pairs: &[InPlace]) -> Vec<InPlace> {
-    let mut is_apart = vec![false; instance.len()];
-    for pair in instance.apart() {
-        (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
-    }
+    let is_apart = is_kept_apart(instance);
     let is_plain = |id: BufferId| {
         let buffer = instance.buffer(id);
         buffer.pauses.is_empty() && buffer.pin.is_none() && !is_apart[id.index()]

@@ -10,8 +10,9 @@ use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope, Sto
 use rand::RngExt;
 
 use super::merge::Merge;
-use crate::feasibility::{Problem, Restarts, Turn, Verdict};
+use crate::feasibility::{Problem, Restarts, Turn, Verdict, van_der_corput};
 use crate::placement::greedy::first_fit;
+use crate::placement::order::by_offset;
 use crate::team::{Over, team};
 
 /// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.
@@ -189,8 +190,7 @@ impl<'p> Minimiser<'p> {
             self.low += 1;
             (least, Turn::of(self.low - 1 + 2 * self.number))
         } else {
-            let (part, turn) = self.next_high();
-            (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn)
+            self.next_high(least, most)
         };
         let bytes = capacity * self.task.problem.unit();
         let (done, mut is_beaten) = (&mut self.work, false);
@@ -210,17 +210,15 @@ impl<'p> Minimiser<'p> {
         Ok(true)
     }
 
-    /// The next capacity to try, in 4096ths of the way from bound to incumbent, and the turn to use.
-    fn next_high(&mut self) -> (u64, Turn) {
-        // A counter with its bits reversed fills an interval evenly.
-        let step = self.high / 3 * 2 + self.number % 2 + 1;
-        let part = (step % 4096).reverse_bits() >> 52;
+    /// The next capacity to try on the way from bound to incumbent, and the turn to use.
+    fn next_high(&mut self, least: u64, most: u64) -> (u64, Turn) {
+        let capacity = van_der_corput(least, most, self.high / 3 * 2 + self.number % 2 + 1);
         let is_blurred = self.high >= 3 * PLAIN_CAPACITIES;
         let length = if is_blurred { self.since / 3 } else { 0 };
         let turn = Turn { ranking: self.high, is_blurred, length };
         self.high += 1;
         self.since += 1;
-        (part, turn)
+        (capacity, turn)
     }
 
     fn take(&mut self, run: &mut Run<'_>, capacity: u64, verdict: Verdict) -> Result<(), Halt> {
@@ -250,9 +248,8 @@ impl<'p> Minimiser<'p> {
         if !self.task.aside.is_empty() {
             let mut is_aside = vec![false; offsets.len()];
             self.task.aside.iter().for_each(|&id| is_aside[id as usize] = true);
-            let mut order: Vec<u32> =
-                (0..).take(offsets.len()).filter(|&id: &u32| !is_aside[id as usize]).collect();
-            order.sort_by_key(|&id| offsets[id as usize]);
+            let mut order = by_offset(&offsets);
+            order.retain(|&id| !is_aside[id as usize]);
             order.extend(&self.task.aside);
             offsets = first_fit(instance, &order, &mut |work| run.tick(work))?;
         }

@@ -29,9 +29,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::Range;
 
 use planlab_dsa::{BufferId, Instance};
+
+use crate::trees::Adjacency;
 
 /// The role of a node of a chain.
 #[derive(Clone, Copy, Debug)]
@@ -46,34 +47,12 @@ struct Link {
     flow: i32,
 }
 
-/// The links from which each buffer's demand can be met.
-#[derive(Clone, Debug, Default)]
-struct Demands {
-    starts: Vec<u32>,
-    links: Vec<u32>,
-}
-
-impl Demands {
-    fn new(links: &[Link], buffers: usize) -> Self {
-        let mine = links.iter().zip(0_u32..).filter(|(link, _)| !link.is_supply);
-        let mut all: Vec<(u32, u32)> = mine.map(|(link, number)| (link.buffer, number)).collect();
-        all.sort_unstable();
-        let first = |buffer: u32| all.partition_point(|&(other, _)| other < buffer);
-        let position = |buffer: u32| u32::try_from(first(buffer)).expect("fewer than 2^32 links");
-        let starts = (0_u32..).take(buffers + 1).map(position).collect();
-        Self { starts, links: all.into_iter().map(|(_, number)| number).collect() }
-    }
-
-    fn of(&self, buffer: u32) -> Range<usize> {
-        self.starts[buffer as usize] as usize..self.starts[buffer as usize + 1] as usize
-    }
-}
-
 /// The network, with a flow that is optimal for the demands met so far.
 pub(super) struct Network {
     sizes: Vec<u64>,
     links: Vec<Link>,
-    demands: Demands,
+    /// The links from which each buffer's demand can be met.
+    demands: Adjacency,
     /// The link that each buffer's supply enters.
     goes_into: Vec<Option<u32>>,
     /// The potentials of all links, then of the supplies, then of the demands.
@@ -104,8 +83,9 @@ impl Network {
         let sizes: Vec<u64> = instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
         let links = chains(instance, &sizes);
         let nodes = links.len() + 2 * sizes.len();
+        let demands = links.iter().zip(0_u32..).filter(|(link, _)| !link.is_supply);
         Self {
-            demands: Demands::new(&links, sizes.len()),
+            demands: Adjacency::new(sizes.len(), demands.map(|(link, number)| (link.buffer, number))),
             goes_into: vec![None; sizes.len()],
             potentials: vec![0; nodes],
             search: Search::new(nodes),
@@ -197,8 +177,8 @@ impl Network {
     fn expand(&mut self, node: Node, distance: u64) {
         match node {
             Node::Demand(buffer) => {
-                for place in self.demands.of(buffer) {
-                    let link = self.demands.links[place];
+                for place in 0..self.demands.of(buffer).len() {
+                    let link = self.demands.of(buffer)[place];
                     if !self.links[link as usize].is_used {
                         self.relax(Node::Link(link), node, 0, distance);
                     }

@@ -43,7 +43,7 @@ use std::ops::Range;
 
 use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, LiveRange, Offset, Plan, Planner, Run};
 
-use crate::placement::demands::fits_arenas;
+use crate::demands::fits_arenas;
 use crate::placement::order::by;
 use crate::trees::{Blocked, Columns, Occupancy, Span};
 

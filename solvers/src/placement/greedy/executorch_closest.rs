@@ -28,8 +28,8 @@
 use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, Offset, Plan, Planner, Run, Step};
 
 use super::executorch::{padded, stacked};
+use crate::demands::fits_arenas;
 use crate::placement::Order;
-use crate::placement::demands::fits_arenas;
 
 /// The unused object of the closest size; key `executorch/closest`.
 ///

@@ -12,9 +12,9 @@
 
 use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run, Scope};
 
-use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::demands::{fits_arenas, pinned_hand_overs};
 use crate::tick::Tick;
-use crate::trees::{Blocked, Columns, Occupancy, Room, Span};
+use crate::trees::{Adjacency, Blocked, Columns, Occupancy, Room, Span};
 
 /// Which of the free offsets a buffer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,44 +106,6 @@ struct Preference {
     offset: u64,
 }
 
-/// Relations between buffers as lists of partners, by buffer.
-#[derive(Debug, Default)]
-pub(super) struct Partners {
-    starts: Vec<u32>,
-    partners: Vec<BufferId>,
-}
-
-impl Partners {
-    fn new(count: usize, pairs: impl Iterator<Item = (BufferId, BufferId)>) -> Self {
-        let mut pairs: Vec<(BufferId, BufferId)> = pairs.collect();
-        if pairs.is_empty() {
-            return Self::default();
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut starts = vec![0_u32; count + 1];
-        pairs.iter().for_each(|(of, _)| starts[of.index() + 1] += 1);
-        for index in 0..count {
-            starts[index + 1] += starts[index];
-        }
-        Self { starts, partners: pairs.into_iter().map(|(_, partner)| partner).collect() }
-    }
-
-    /// The buffers that each buffer is kept apart from.
-    pub(super) fn kept_apart(instance: &Instance) -> Self {
-        let pairs = instance.apart().iter();
-        let both = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
-        Self::new(instance.len(), both)
-    }
-
-    pub(super) fn of(&self, id: BufferId) -> &[BufferId] {
-        match self.starts.get(id.index()..id.index() + 2) {
-            Some(&[start, end]) => &self.partners[start as usize..end as usize],
-            _ => &[],
-        }
-    }
-}
-
 /// The buffers placed so far, and the addresses that they block.
 pub(super) struct Placer<'i> {
     instance: &'i Instance,
@@ -152,8 +114,8 @@ pub(super) struct Placer<'i> {
     offsets: Vec<Option<u64>>,
     /// The highest end so far, by arena, in bytes.
     tops: Vec<u64>,
-    inputs: Partners,
-    apart: Partners,
+    inputs: Adjacency,
+    apart: Adjacency,
     is_taken: Vec<bool>,
     in_place: Vec<InPlace>,
 }
@@ -167,15 +129,15 @@ impl<'i> Placer<'i> {
 
     fn with_columns(instance: &'i Instance, columns: Columns, pinned: &[InPlace], hands_over: bool) -> Self {
         let permissions = if hands_over { instance.in_place() } else { &[] };
-        let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
+        let permissions = permissions.iter().map(|pair| (pair.output.get(), pair.input.get()));
         let mut this = Self {
             instance,
             arenas: vec![Occupancy::new(columns.len()); instance.arenas().len()],
             columns,
             offsets: vec![None; instance.len()],
             tops: vec![0; instance.arenas().len()],
-            inputs: Partners::new(instance.len(), permissions),
-            apart: Partners::kept_apart(instance),
+            inputs: Adjacency::new(instance.len(), permissions),
+            apart: Adjacency::kept_apart(instance),
             is_taken: vec![false; instance.len()],
             in_place: Vec::new(),
         };
@@ -194,8 +156,10 @@ impl<'i> Placer<'i> {
         let free = self.choose(id, &mut blocked, rule, (0, None)).expect("there is no end above");
         let work = blocked.looks() + 1;
         let mut best: Choice = (free, None);
-        for &input in self.inputs.of(id) {
-            if let Some(other) = self.hand_over(id, input, rule).filter(|other| other.0 < best.0) {
+        for &input in self.inputs.of(id.get()) {
+            if let Some(other) =
+                self.hand_over(id, BufferId::new(input), rule).filter(|other| other.0 < best.0)
+            {
                 best = other;
             }
         }
@@ -213,8 +177,8 @@ impl<'i> Placer<'i> {
             let window = Span { start: piece.window.start.get(), end: piece.window.end.get() };
             occupancy.block(self.columns.of(piece.steps), window, &mut blocked);
         }
-        let apart = self.apart.of(id).iter().filter_map(|&other| self.span(other)).collect();
-        blocked.add_spans(apart, Span { start: 0, end: buffer.size.get() });
+        let apart = self.apart.of(id.get()).iter().filter_map(|&other| self.span(BufferId::new(other)));
+        blocked.add_spans(apart.collect(), Span { start: 0, end: buffer.size.get() });
         blocked
     }
 

@@ -41,10 +41,9 @@ use std::cmp::Reverse;
 use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 use super::HONOURS;
-use super::placer::Partners;
-use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::demands::{fits_arenas, pinned_hand_overs};
 use crate::placement::order::{Overlaps, by};
-use crate::trees::{Columns, Tops};
+use crate::trees::{Adjacency, Columns, Tops};
 
 /// On top of all conflicts, by size and number of conflicts; keys `tvm/by-size`, `tvm/by-conflicts`.
 ///
@@ -86,7 +85,7 @@ impl Tvm {
         Self { first: First::Conflicts }
     }
 
-    fn order(self, instance: &Instance) -> Vec<BufferId> {
+    pub(crate) fn order(self, instance: &Instance) -> Vec<BufferId> {
         let conflicts = Overlaps::new(instance);
         let (size, count) = (|buffer: &Buffer| Reverse(buffer.size), |b: &Buffer| Reverse(conflicts.of(b)));
         match self.first {
@@ -132,7 +131,7 @@ struct Stack<'i> {
     instance: &'i Instance,
     columns: Columns,
     arenas: Vec<Tops>,
-    apart: Partners,
+    apart: Adjacency,
     offsets: Vec<Option<u64>>,
 }
 
@@ -144,7 +143,7 @@ impl<'i> Stack<'i> {
             instance,
             arenas: vec![Tops::new(columns.len()); instance.arenas().len()],
             columns,
-            apart: Partners::kept_apart(instance),
+            apart: Adjacency::kept_apart(instance),
             offsets: vec![None; instance.len()],
         };
         for id in instance.ids() {
@@ -162,7 +161,7 @@ impl<'i> Stack<'i> {
             let end = tops.highest(&self.columns.of(piece.steps));
             end.saturating_sub(piece.window.start.get())
         });
-        let apart = self.apart.of(id).iter().filter_map(|&other| self.end(other));
+        let apart = self.apart.of(id.get()).iter().filter_map(|&other| self.end(BufferId::new(other)));
         let floor = below.chain(apart).max().unwrap_or(0);
         let offset = buffer.align.round_up(floor).expect("an instance leaves room for all padding");
         self.put(id, offset);

@@ -34,7 +34,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
-use crate::placement::order::by;
+use crate::placement::order::{by, by_size_and_width};
 
 /// Smallest sufficient chunk, by lifetime and size; keys `xla/temporal`, `xla/spatial`, `xla/best`.
 ///
@@ -107,8 +107,8 @@ impl Planner for Xla {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let orders: &[fn(&Instance) -> Vec<BufferId>] = match self.heap {
             Heap::Temporal => &[temporal],
-            Heap::Spatial => &[spatial],
-            Heap::Best => &[spatial, temporal],
+            Heap::Spatial => &[by_size_and_width],
+            Heap::Best => &[by_size_and_width, temporal],
         };
         for order in orders {
             let order = order(run.instance());
@@ -120,10 +120,6 @@ impl Planner for Xla {
 
 fn temporal(instance: &Instance) -> Vec<BufferId> {
     by(instance, |buffer| (Reverse(buffer.live.width()), Reverse(buffer.size)))
-}
-
-fn spatial(instance: &Instance) -> Vec<BufferId> {
-    by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
 }
 
 #[cfg(test)]

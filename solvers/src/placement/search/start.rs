@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use planlab_dsa::{BufferId, Bytes, Halt, Instance, Plan, Run, Scope};
 
+use crate::demands::can_stand;
 use crate::placement::Order;
-use crate::placement::demands::can_stand;
-use crate::placement::greedy::{Rule, first_fit, place_in_order};
-use crate::placement::order::{Overlaps, Peaks, by};
+use crate::placement::greedy::{Rule, Tvm, first_fit, place_in_order};
+use crate::placement::order::{Peaks, by, by_offset};
 use crate::placement::skyline::best_fit;
 
 /// Above this number of buffers only the [`QUICK`] orders are tried: first fit then takes seconds.
@@ -42,7 +42,7 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let mut best = from_incumbent(run)?;
     if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) && instance.apart().is_empty() {
         let plan = best_fit(run)?;
-        keep_lower(&mut best, in_order(run, by_offset(&plan))?);
+        keep_lower(&mut best, in_order(run, by_offset(&plan.offsets))?);
     }
     for &order in orders {
         let ids = order.of(instance);
@@ -51,7 +51,7 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
         if run.scope() == Scope::NoHandOver
             && let Some(plan) = place_in_order(run, &ids, Rule::BestFit)?
         {
-            keep_lower(&mut best, in_order(run, by_offset(&plan))?);
+            keep_lower(&mut best, in_order(run, by_offset(&plan.offsets))?);
             run.offer(plan)?;
         }
     }
@@ -64,30 +64,23 @@ fn keep_lower(best: &mut Option<Start>, new: Start) {
     }
 }
 
-fn by_offset(plan: &Plan) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..).take(plan.offsets.len()).collect();
-    order.sort_by_key(|&id| plan.offsets[id as usize]);
-    order
-}
-
 /// First fit in the order of the offsets of the run's best plan, if there is one without hand-overs. If no buffer
 /// pauses, none ends up higher than in that plan.
 pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let Some(incumbent) = run.best()?.filter(|best| best.scope() == Scope::NoHandOver) else {
         return Ok(None);
     };
-    in_order(run, by_offset(incumbent.as_plan())).map(Some)
+    in_order(run, by_offset(incumbent.offsets())).map(Some)
 }
 
 /// First fit in the order of the offsets of a plan.
 pub(crate) fn from_plan(run: &mut Run<'_>, plan: &Plan) -> Result<Start, Halt> {
-    in_order(run, by_offset(plan))
+    in_order(run, by_offset(&plan.offsets))
 }
 
-/// The buffers by size, then by the number of overlapping live ranges, most first.
+/// The largest buffers first, then those with the most overlapping lifetimes.
 pub(crate) fn by_size_and_overlaps(instance: &Instance) -> Vec<u32> {
-    let overlaps = Overlaps::new(instance);
-    numbers(by(instance, |buffer| (Reverse(buffer.size), Reverse(overlaps.of(buffer)))))
+    numbers(Tvm::by_size().order(instance))
 }
 
 /// The buffers by the largest load over the live range, then by lifetime, start and size.

@@ -10,8 +10,8 @@ use super::hill_climb::{tvm, vela};
 use super::lns::LnsSearch;
 use super::tabu::TabuSearch;
 use super::{Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, start};
+use crate::demands::can_stand;
 use crate::placement::Order;
-use crate::placement::demands::can_stand;
 use crate::placement::greedy::{Fit, first_fit};
 use crate::placement::testing::{buffer, descriptor, draws, in_place, instance, scripted};
 

@@ -14,6 +14,7 @@
 use planlab_dsa::{Alignment, Buffer, Bytes, Halt, Instance, LiveRange, Offset};
 
 use crate::feasibility::{Problem, Restarts, Verdict};
+use crate::placement::search::decoding::Part;
 use crate::tick::Tick;
 
 /// A buffer to be placed.
@@ -23,15 +24,6 @@ pub(crate) struct Piece {
     pub(crate) end: u32,
     pub(crate) size: u64,
     pub(crate) align: u64,
-}
-
-/// Steps `[start, end)` and granules `[low, high)` that are taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    pub(crate) low: u64,
-    pub(crate) high: u64,
 }
 
 /// The most pieces and blocks: above it, a single node takes too long to keep a time limit.
@@ -51,7 +43,7 @@ pub(crate) enum Answer {
 /// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes. The blocks must
 /// not overlap. If there are several answers, `seed` decides which is found.
 pub(crate) fn search(
-    (pieces, blocks): (&[Piece], &[Block]),
+    (pieces, blocks): (&[Piece], &[Part]),
     ceiling: u64,
     (nodes, seed): (u64, u64),
     tick: &mut Tick<'_>,
@@ -69,7 +61,12 @@ pub(crate) fn search(
 }
 
 /// `None` if a number is too large for the search.
-pub(crate) fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
+pub(crate) fn problem(pieces: &[Piece], blocks: &[Part]) -> Option<Problem> {
+    Problem::new(&instance(pieces, blocks)?)
+}
+
+/// The pieces, and the blocks as pinned buffers.
+pub(crate) fn instance(pieces: &[Piece], blocks: &[Part]) -> Option<Instance> {
     let buffer = |start: u32, end: u32, size: u64| {
         Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?))
     };
@@ -82,17 +79,17 @@ pub(crate) fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
         let pinned = buffer(block.start, block.end, block.high - block.low)?;
         buffers.push(pinned.with_pin(Offset::new(block.low)));
     }
-    Problem::new(&Instance::from_buffers(buffers).ok()?)
+    Instance::from_buffers(buffers).ok()
 }
 
 /// Covers the same blocks by fewer ones, with the same room for the pieces: merges adjacent blocks, closes gaps that
 /// are too narrow for every piece, and cuts off what reaches above the ceiling. The result does not overlap.
-pub(crate) fn merge(blocks: &[Block], pieces: &[Piece], ceiling: u64) -> Vec<Block> {
+pub(crate) fn merge(blocks: &[Part], pieces: &[Piece], ceiling: u64) -> Vec<Part> {
     let mut times: Vec<u32> = pieces.iter().flat_map(|piece| [piece.start, piece.end]).collect();
     times.sort_unstable();
     times.dedup();
-    let mut done: Vec<Block> = Vec::new();
-    let mut open: Vec<Block> = Vec::new();
+    let mut done: Vec<Part> = Vec::new();
+    let mut open: Vec<Part> = Vec::new();
     for section in times.windows(2) {
         let (start, end) = (section[0], section[1]);
         let live = pieces.iter().filter(|piece| piece.start < end && start < piece.end);
@@ -101,10 +98,10 @@ pub(crate) fn merge(blocks: &[Block], pieces: &[Piece], ceiling: u64) -> Vec<Blo
         let spans = narrowest.map_or_else(Vec::new, |least| close(there, least, ceiling));
         let new = spans.into_iter().map(|(low, high)| {
             let earlier = open.iter().find(|block| (block.low, block.high, block.end) == (low, high, start));
-            Block { start: earlier.map_or(start, |block| block.start), end, low, high }
+            Part { start: earlier.map_or(start, |block| block.start), end, low, high }
         });
-        let new: Vec<Block> = new.collect();
-        let goes_on = |block: &Block| new.iter().any(|b| (b.low, b.start) == (block.low, block.start));
+        let new: Vec<Part> = new.collect();
+        let goes_on = |block: &Part| new.iter().any(|b| (b.low, b.start) == (block.low, block.start));
         done.extend(open.iter().filter(|block| !goes_on(block)));
         open = new;
     }
@@ -113,7 +110,7 @@ pub(crate) fn merge(blocks: &[Block], pieces: &[Piece], ceiling: u64) -> Vec<Blo
 }
 
 /// The addresses of blocks as ascending ranges, at least `least` apart and below `ceiling`.
-fn close<'b>(blocks: impl Iterator<Item = &'b Block>, least: u64, ceiling: u64) -> Vec<(u64, u64)> {
+fn close<'b>(blocks: impl Iterator<Item = &'b Part>, least: u64, ceiling: u64) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = blocks.map(|block| (block.low, block.high.min(ceiling))).collect();
     all.retain(|&(low, high)| low < high);
     all.sort_unstable();
@@ -137,10 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn live(start: u32, width: u32) -> LiveRange {
-        LiveRange::new(start, start + width).expect("not empty")
-    }
+    use crate::placement::testing::{aligned, buffer};
 
     proptest! {
         #[test]
@@ -154,17 +148,12 @@ mod tests {
                 Piece { start, end: start + width, size, align }
             }).collect();
             // One block every three steps: they never overlap.
-            let blocks: Vec<Block> = blocks.iter().zip(0_u32..).map(|(&(start, width, low, size), at)| {
-                Block { start: 5 * at + start, end: 5 * at + start + width, low, high: low + size }
+            let blocks: Vec<Part> = blocks.iter().zip(0_u32..).map(|(&(start, width, low, size), at)| {
+                Part { start: 5 * at + start, end: 5 * at + start + width, low, high: low + size }
             }).collect();
-            let mut buffers: Vec<Buffer> = rows.iter().map(|&(start, width, size, align)| {
-                let buffer = Buffer::new(Bytes::new(size), live(start, width));
-                buffer.with_align(Alignment::new(align).expect("positive"))
-            }).collect();
-            buffers.extend(blocks.iter().map(|block| {
-                let buffer = Buffer::new(Bytes::new(block.high - block.low), live(block.start, block.end - block.start));
-                buffer.with_pin(Offset::new(block.low))
-            }));
+            let mut buffers: Vec<Buffer> = pieces.iter().map(|p| aligned(p.size, p.start, p.end, p.align)).collect();
+            let pinned = |b: &Part| buffer(b.high - b.low, b.start, b.end).with_pin(Offset::new(b.low));
+            buffers.extend(blocks.iter().map(pinned));
             let instance = Instance::from_buffers(buffers).expect("valid");
             prop_assume!(blocks.iter().all(|block| block.high <= ceiling));
             let fits = brute_force_without_hand_over(&instance).is_some_and(|least| least.get() <= ceiling);

@@ -1,17 +1,9 @@
 //! The step before boxing: first fit in the order of size and width, and the cases that need no boxes.
 
-use std::cmp::Reverse;
-
-use planlab_dsa::{BufferId, Instance};
+use planlab_dsa::BufferId;
 
 use super::interval_colouring::interval_colouring;
 use super::item::Item;
-use crate::placement::order::by;
-
-/// All buffers by size, then by width, largest first, then by id.
-pub(super) fn by_size_and_width(instance: &Instance) -> Vec<BufferId> {
-    by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
-}
 
 /// What to do with a set of buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -61,11 +61,12 @@ mod unbox;
 
 use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Planner, Run};
 
-use self::bootstrap::{Case, by_size_and_width};
+use self::bootstrap::Case;
 use self::item::{Boxed, Item, buffers};
 pub use self::unbox::Shelves;
 use self::unbox::loose_offsets;
 use crate::placement::greedy::{HONOURS, Rule, plan_in_order};
+use crate::placement::order::{by_offset, by_size_and_width};
 
 /// Boxes within boxes, then first fit from the bottom; keys `boxing` and `boxing/published`.
 ///
@@ -130,10 +131,7 @@ impl Boxing {
     fn order(self, buffers: usize, boxed: Boxed) -> Vec<BufferId> {
         let mut offsets = loose_offsets(boxed, self.shelves);
         offsets.truncate(buffers);
-        let mut order: Vec<(u128, BufferId)> =
-            offsets.into_iter().enumerate().map(|(index, at)| (at, BufferId::from_index(index))).collect();
-        order.sort_unstable();
-        order.into_iter().map(|(_, id)| id).collect()
+        by_offset(&offsets).into_iter().map(BufferId::new).collect()
     }
 }
 

@@ -15,7 +15,7 @@
 use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run, gcd};
 
 use super::lifted::Lifted;
-use crate::placement::demands::fits_arenas;
+use crate::demands::fits_arenas;
 use crate::trees::Neighbours;
 
 /// What compact insertion supports. Pins could not stay in place.

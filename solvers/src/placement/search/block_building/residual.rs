@@ -6,14 +6,12 @@
 
 use planlab_dsa::Halt;
 
-use crate::feasibility::{Restarts, Turn, Verdict};
+use crate::feasibility::{Restarts, Turn, Verdict, van_der_corput};
 use crate::placement::search::window::{Piece, problem};
 use crate::tick::Tick;
 
 /// Restarts at the least height before any above it.
 const FIRST_AT_LEAST: u64 = 3;
-/// The heights between least and most that can be tried.
-const PARTS: u64 = 4096;
 
 /// Offsets of all pieces, with a height of at least `least` and below `beat`, as low as they are found in about `work`
 /// units of the exact search's work. `None` if none were found.
@@ -29,7 +27,8 @@ pub(super) fn lowest(
     let (mut done, mut low, mut high) = (0, 0, 0);
     while done < work && least < beat {
         let is_least = low < FIRST_AT_LEAST || low <= high;
-        let (ceiling, round) = if is_least { (least, low) } else { (between(least, beat, high), high) };
+        let (ceiling, round) =
+            if is_least { (least, low) } else { (van_der_corput(least, beat - 1, high + 1), high) };
         *(if is_least { &mut low } else { &mut high }) += 1;
         let verdict = restarts.step(ceiling, Turn::of(round), u64::MAX, &mut |units| {
             done += units;
@@ -46,13 +45,6 @@ pub(super) fn lowest(
         }
     }
     Ok(best)
-}
-
-/// A height above `least` and below `beat`: a counter with its bits reversed fills the range evenly.
-fn between(least: u64, beat: u64, count: u64) -> u64 {
-    let part = ((count + 1) % PARTS).reverse_bits() >> (u64::BITS - PARTS.trailing_zeros());
-    let range = beat - 1 - least;
-    least + range / PARTS * part + range % PARTS * part / PARTS
 }
 
 #[cfg(test)]
@@ -75,12 +67,5 @@ mod tests {
             let height = found.iter().zip(&pieces).map(|(offset, piece)| offset + piece.size).max();
             assert_eq!(height, Some(5));
         }
-    }
-
-    #[test]
-    fn heights_are_above_the_least_and_spread() {
-        let heights: Vec<u64> = (0..6).map(|count| between(100, 117, count)).collect();
-        assert_eq!(heights, [108, 104, 112, 102, 110, 106]);
-        assert_eq!(between(7, 8, 0), 7);
     }
 }

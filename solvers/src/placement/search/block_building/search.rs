@@ -1,18 +1,19 @@
 //! The search of block building: takes blocks apart, joins their parts to others, and places what is left.
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Halt, Instance, LiveRange, Run, Scope};
+use planlab_dsa::{Buffer, BufferId, Bytes, Halt, Run, Scope};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::forest::Forest;
 use super::joins::Joins;
 use super::residual;
+use crate::demands::can_stand;
 use crate::placement::Order;
-use crate::placement::demands::can_stand;
 use crate::placement::greedy::first_fit;
+use crate::placement::order::by_offset;
 use crate::placement::search::decoding::{Search, below};
 use crate::placement::search::start;
-use crate::placement::search::window::Piece;
+use crate::placement::search::window::{self, Piece};
 use crate::tick::Tick;
 use crate::trees::Columns;
 
@@ -298,8 +299,7 @@ impl BlockSearch {
     /// Offers the plan that offsets of the blocks lead to.
     fn offer(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
         let offsets = self.forest.spread(offsets);
-        let mut order: Vec<u32> = (0..).take(self.buffers.len()).collect();
-        order.sort_by_key(|&id| offsets[id as usize]);
+        let order = by_offset(&offsets);
         self.spend(run, order.len() as u64)?;
         start::in_order(run, order).map(drop)
     }
@@ -307,14 +307,7 @@ impl BlockSearch {
 
 /// The offsets of the lowest of a few first fits; all 0 if the pieces are too large for an instance.
 fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
-    let buffer = |piece: &Piece| {
-        let live = LiveRange::new(piece.start, piece.end).ok()?;
-        Some(Buffer::new(Bytes::new(piece.size), live))
-    };
-    let buffers = pieces.iter().map(buffer).collect::<Option<Vec<_>>>();
-    let Some(instance) = buffers.and_then(|buffers| Instance::from_buffers(buffers).ok()) else {
-        return Ok(vec![0; pieces.len()]);
-    };
+    let Some(instance) = window::instance(pieces, &[]) else { return Ok(vec![0; pieces.len()]) };
     let mut best: Option<(u64, Vec<u64>)> = None;
     for order in ORDERS {
         let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();

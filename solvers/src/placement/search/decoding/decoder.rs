@@ -483,7 +483,7 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
-    use crate::placement::demands::can_stand;
+    use crate::demands::can_stand;
     use crate::placement::greedy::first_fit;
     use crate::placement::testing;
     use crate::trees::Neighbours;

@@ -2,11 +2,12 @@
 
 use planlab_dsa::{Halt, Instance, Offset, Plan, Run, Scope};
 
-use crate::placement::demands::can_stand;
+use crate::demands::can_stand;
 use crate::tick::Tick;
 use crate::trees::Neighbours;
 
-/// A part of a paused buffer: steps `[start, end)` and, relative to its offset, granules `[low, high)`.
+/// What a buffer, or an active part of it, takes: steps `[start, end)` and granules `[low, high)`, counted from its offset or
+/// from the lowest address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) start: u32,

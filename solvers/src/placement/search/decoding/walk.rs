@@ -7,7 +7,8 @@ use planlab_dsa::{Bytes, Halt, Instance, Planner, Run};
 use super::decoder::{Change, Decoder};
 use super::model::Model;
 use crate::arenas::{has_arenas, plan_each_arena};
-use crate::placement::demands::can_stand;
+use crate::demands::can_stand;
+use crate::placement::order::by_offset;
 use crate::placement::search::start::{self, Start};
 
 /// A search that can be resumed.
@@ -117,8 +118,7 @@ impl Walk {
     /// Continues from another plan: from first fit in the order of its offsets.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
         let model = Arc::clone(self.decoder.model());
-        let mut order: Vec<u32> = self.decoder.ids().collect();
-        order.sort_by_key(|&id| offsets[id as usize]);
+        let order = by_offset(offsets);
         let ceiling = self.decoder.ceiling();
         let work = &mut self.work;
         self.decoder = Decoder::new(model, &order, &mut |units| {

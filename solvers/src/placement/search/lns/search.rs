@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Halt, Run};
+use planlab_dsa::{Buffer, Bytes, Halt, Run};
 use rand::RngExt;
 
+use crate::demands::is_kept_apart;
 use crate::placement::greedy::first_fit;
+use crate::placement::order::by_offset;
 use crate::placement::search::IDLE;
-use crate::placement::search::decoding::{Model, Search, below};
+use crate::placement::search::decoding::{Model, Part, Search, below};
 use crate::placement::search::start::Start;
-use crate::placement::search::window::{self, Answer, Block, Piece};
+use crate::placement::search::window::{self, Answer, Piece};
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
 const NODES_PER_BUFFER: u64 = 5;
@@ -61,15 +63,10 @@ impl LnsSearch {
     pub(crate) fn new(run: &Run<'_>, model: Arc<Model>, start: &Start) -> Self {
         let instance = run.instance();
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-        let mut is_free: Vec<bool> = instance
-            .buffers()
-            .iter()
-            .map(|buffer| buffer.pin.is_none() && buffer.pauses.is_empty())
-            .collect();
-        for pair in instance.apart() {
-            is_free[pair.first.index()] = false;
-            is_free[pair.second.index()] = false;
-        }
+        let is_plain = |(buffer, is_apart): (&Buffer, bool)| {
+            buffer.pin.is_none() && buffer.pauses.is_empty() && !is_apart
+        };
+        let is_free = instance.buffers().iter().zip(is_kept_apart(instance)).map(is_plain).collect();
         let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
         let best = height(&model, &offsets);
         let mut this = Self {
@@ -160,12 +157,12 @@ impl LnsSearch {
     }
 
     /// The room below the ceiling that the buffers that stay take from the freed ones.
-    fn blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Block> {
+    fn blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Part> {
         self.generation += 1;
         for &id in freed {
             self.seen[id as usize] = self.generation;
         }
-        let mut stays: Vec<Block> = Vec::new();
+        let mut stays: Vec<Part> = Vec::new();
         let mut scratch = Vec::new();
         for &id in freed {
             for &other in self.model.neighbours.of(id, &mut scratch) {
@@ -177,18 +174,12 @@ impl LnsSearch {
         window::merge(&stays, pieces, self.ceiling)
     }
 
-    fn push_blocks(&self, id: u32, blocks: &mut Vec<Block>) {
-        let offset = self.offsets[id as usize];
-        let block = |start, end, low, high| Block { start, end, low: offset + low, high: offset + high };
-        match self.model.parts.get(id as usize) {
-            Some(parts) => {
-                blocks.extend(parts.iter().map(|part| block(part.start, part.end, part.low, part.high)));
-            }
-            None => {
-                let (start, end) = self.lives[id as usize];
-                blocks.push(block(start, end, 0, self.model.sizes[id as usize]));
-            }
-        }
+    /// What a buffer takes.
+    fn push_blocks(&self, id: u32, blocks: &mut Vec<Part>) {
+        let (offset, (start, end)) = (self.offsets[id as usize], self.lives[id as usize]);
+        let whole = [Part { start, end, low: 0, high: self.model.sizes[id as usize] }];
+        let parts = self.model.parts.get(id as usize).map_or(&whole[..], |parts| &parts[..]);
+        blocks.extend(parts.iter().map(|p| Part { low: offset + p.low, high: offset + p.high, ..*p }));
     }
 
     fn pieces(&self, freed: &[u32]) -> Vec<Piece> {
@@ -218,8 +209,7 @@ impl LnsSearch {
 
     /// Nothing sticks out: offers the plan and lowers the ceiling.
     fn reach(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let mut order: Vec<u32> = (0..).take(self.offsets.len()).collect();
-        order.sort_by_key(|&id| self.offsets[id as usize]);
+        let order = by_offset(&self.offsets);
         let grain = self.model.grain;
         let work = &mut self.work;
         let packed = first_fit(run.instance(), &order, &mut |units| {

@@ -1,4 +1,4 @@
-//! Checks and hand-overs for every planner that honours pins and arenas.
+//! What an instance asks for: pins and the hand-overs that they need, windows, pairs to keep apart, capacities.
 
 use planlab_dsa::{Buffer, BufferId, InPlace, Instance, Offset, Plan};
 
@@ -24,6 +24,20 @@ pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
 /// Whether the pinned buffers can all stay in place without a hand-over.
 pub(crate) fn can_stand(instance: &Instance) -> bool {
     pinned_hand_overs(instance).is_some_and(|pairs| pairs.is_empty())
+}
+
+/// Whether a buffer keeps a window in use during a pause.
+pub(crate) fn has_windows(instance: &Instance) -> bool {
+    instance.buffers().iter().flat_map(|buffer| &buffer.pauses).any(|pause| pause.window.is_some())
+}
+
+/// Whether each buffer is to be kept apart from another.
+pub(crate) fn is_kept_apart(instance: &Instance) -> Vec<bool> {
+    let mut is_apart = vec![false; instance.len()];
+    for id in instance.apart().iter().flat_map(|pair| [pair.first, pair.second]) {
+        is_apart[id.index()] = true;
+    }
+    is_apart
 }
 
 fn span(buffer: &Buffer) -> Option<(u64, u64)> {
