@@ -344,18 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn rooms_lie_between_what_is_placed_in_the_columns() {
-        let mut occupancy = Occupancy::new(100);
-        occupancy.insert(0..50, span(10, 20));
-        occupancy.insert(40..90, span(25, 40));
-        occupancy.insert(60..61, span(0, 5));
-        assert_eq!(rooms(&occupancy, 0..100, 5), [(5, Some(5)), (20, Some(20)), (40, None)]);
-        assert_eq!(rooms(&occupancy, 0..40, 10), [(0, Some(0)), (20, None)]);
-        assert_eq!(rooms(&occupancy, 95..99, 7), [(0, None)]);
-        assert_eq!(rooms(&occupancy, 60..61, 6), [(5, Some(19)), (40, None)]);
-    }
-
-    #[test]
     fn every_room_equals_a_search_of_all_rectangles() {
         let mut draw = draws(1);
         let index = |value: u64| usize::try_from(value).expect("small");

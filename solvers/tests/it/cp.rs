@@ -4,25 +4,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, corpus, exhaustive, instances};
+use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, exhaustive, instances};
 use planlab_dsa::{
-    Budget, Buffer, Bytes, CancelToken, Clock, Event, Evidence, Instance, LiveRange, Outcome, Planner, Scope,
-    Stop, execute, execute_observed,
+    Budget, Buffer, Bytes, CancelToken, Clock, Event, Evidence, Instance, LiveRange, Scope, Stop, execute,
+    execute_observed,
 };
 use planlab_solvers::cp::{CpPumpkin, Switches};
 use proptest::prelude::*;
 
-fn run<'i>(planner: &dyn Planner, instance: &'i Instance) -> Outcome<'i> {
-    // Proofs take seconds; the limit ends a search that hangs.
-    let wall = Some(Duration::from_secs(3600));
-    execute(planner, instance, Budget { wall, ..Budget::default() }, 0)
-}
-
-fn above_load(most: usize) -> impl Iterator<Item = Case> {
-    let plain = move |case: &Case| case.instance.in_place().is_empty() && case.instance.len() <= most;
-    let above = |case: &Case| case.optimum.is_some_and(|optimum| optimum > case.instance.load().bytes);
-    corpus().into_iter().filter(move |case| case.name.starts_with("above-load") && plain(case) && above(case))
-}
+use crate::above_load::{above_load, run};
 
 /// All on, all off, all but one, one alone.
 fn variants() -> Vec<(String, Switches)> {
@@ -121,17 +111,6 @@ fn a_cancelled_run_ends_with_its_plan() {
     });
     assert_eq!(outcome.end, Ok(Stop::Cancelled));
     assert!(outcome.height().is_some());
-}
-
-#[test]
-fn the_same_work_gives_the_same_plan() {
-    let instance = made(60, 40, 9);
-    let plan = || {
-        let budget = Budget { work: Some(400_000), ..Budget::default() };
-        let outcome = execute(&CpPumpkin::default(), &instance, budget, 0);
-        outcome.best.map(|best| best.offsets().to_vec())
-    };
-    assert_eq!(plan(), plan());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tests of all planners: what each promises, and comparisons with other programs.
 
+#[cfg(any(feature = "cp", feature = "mip"))]
+mod above_load;
 mod arenas;
 mod branching;
 mod clocks;

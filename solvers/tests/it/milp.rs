@@ -1,24 +1,12 @@
 //! Tests that the MIP planners prove small instances, with every switch on and off.
 #![cfg(feature = "mip")]
 
-use std::time::Duration;
-
-use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, corpus, instances};
-use planlab_dsa::{Budget, Evidence, Instance, Outcome, Planner, Scope, execute};
+use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, instances};
+use planlab_dsa::{Evidence, Planner, Scope};
 use planlab_solvers::milp::{Mip, Strengthening};
 use proptest::prelude::*;
 
-fn run<'i>(planner: &dyn Planner, instance: &'i Instance) -> Outcome<'i> {
-    // Proofs take seconds; the limit ends a search that hangs.
-    let wall = Some(Duration::from_secs(3600));
-    execute(planner, instance, Budget { wall, ..Budget::default() }, 0)
-}
-
-fn above_load(most: usize) -> impl Iterator<Item = Case> {
-    let plain = move |case: &Case| case.instance.in_place().is_empty() && case.instance.len() <= most;
-    let above = |case: &Case| case.optimum.is_some_and(|optimum| optimum > case.instance.load().bytes);
-    corpus().into_iter().filter(move |case| case.name.starts_with("above-load") && plain(case) && above(case))
-}
+use crate::above_load::{above_load, run};
 
 #[test]
 fn both_prove_twenty_optima_above_the_load() {

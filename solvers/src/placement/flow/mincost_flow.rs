@@ -147,13 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_leaves_its_place_to_one_that_needs_it_more() {
-        // In order of time, 5 follows 9; but the second 9 can follow only the first, and 5 can follow 4.
-        let rows = instance(&[(9, 0, 2), (4, 0, 1), (5, 2, 3), (9, 2, 4)]);
-        assert_eq!((height(&rows), cost(&rows)), (14, 9 + 4 + 1));
-    }
-
-    #[test]
     fn sizes_of_nearly_64_bits_do_not_overflow() {
         let large = u64::MAX / 2 - 10;
         let rows = instance(&[(large, 0, 1), (1, 1, 2), (large - 1, 2, 3), (7, 2, 3)]);

@@ -262,28 +262,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer, offsets, placed};
-
-    #[test]
-    fn a_free_bucket_comes_before_room_above_others() {
-        // The last has room above the second in the first bucket, but finds the second bucket free.
-        let all = vec![buffer(9, 0, 2), buffer(4, 2, 6), buffer(6, 1, 3), buffer(3, 4, 5)];
-        assert_eq!(placed(&Executorch::default(), all), [0, 0, 9, 9]);
-    }
-
-    #[test]
-    fn without_stacking_what_overlaps_opens_a_bucket() {
-        let all = vec![buffer(8, 0, 2), buffer(4, 2, 6), buffer(3, 3, 5)];
-        assert_eq!(placed(&Executorch::default(), all.clone()), [0, 0, 4]);
-        assert_eq!(placed(&Executorch::default().with_stacking(false), all), [0, 0, 8]);
-    }
-
-    #[test]
-    fn a_gap_under_others_in_a_bucket_is_never_used() {
-        // Under the third, 4 bytes are free once the second is gone.
-        let all = vec![buffer(8, 0, 1), buffer(4, 1, 3), buffer(4, 2, 6), buffer(3, 4, 5)];
-        assert_eq!(placed(&Executorch::default(), all), [0, 0, 4, 8]);
-    }
+    use crate::placement::testing::{aligned, offsets, placed};
 
     #[test]
     fn a_bucket_takes_only_what_is_aligned_with_it() {

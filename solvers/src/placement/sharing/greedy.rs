@@ -107,27 +107,7 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::{literal, offsets_of};
-    use crate::placement::testing::{instance, offsets};
-
-    #[test]
-    fn the_smallest_free_object_is_taken() {
-        // 9 and 8 are live together; 5 comes after both, and goes to 8.
-        let instance = instance(&[(9, 0, 2), (8, 0, 2), (5, 2, 4)]);
-        assert_eq!(offsets(&SharedObjects::by_size(), &instance), [0, 9, 9]);
-    }
-
-    #[test]
-    fn an_object_that_was_opened_early_has_holes_for_later_buffers() {
-        let instance = instance(&[(4, 4, 6), (9, 0, 2), (9, 6, 8), (7, 1, 5)]);
-        assert_eq!(offsets(&SharedObjects::by_size(), &instance), [0, 0, 0, 9]);
-    }
-
-    #[test]
-    fn the_largest_object_grows_where_none_is_large_enough() {
-        // Step 0 is the broadest: objects of 6 and 5; 9 takes the 6, which then is 9.
-        let instance = instance(&[(5, 0, 1), (6, 0, 1), (9, 1, 2), (1, 1, 2)]);
-        assert_eq!(offsets(&SharedObjects::by_breadth(), &instance), [9, 0, 0, 9]);
-    }
+    use crate::placement::testing::offsets;
 
     proptest! {
         #[test]

@@ -135,12 +135,6 @@ mod tests {
         assert_eq!(offsets(&SharedObjectsInOrder, &records), [0, 32, 0, 96, 112, 32, 112, 96, 0]);
     }
 
-    #[test]
-    fn a_smaller_object_that_is_nearer_grows() {
-        let instance = instance(&[(10, 0, 1), (4, 0, 1), (5, 1, 2)]);
-        assert_eq!(offsets(&SharedObjectsInOrder, &instance), [0, 10, 10]);
-    }
-
     /// Looks at every object.
     fn literal(instance: &Instance) -> Vec<u32> {
         let mut object_of = vec![0; instance.len()];

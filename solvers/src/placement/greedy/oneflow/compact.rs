@@ -249,41 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_gap_that_suffices_is_taken() {
-        // After step 1 there are gaps of 6 at 0, of 3 at 8 and of 4 up to the top.
-        let all = vec![
-            buffer(6, 0, 1),
-            buffer(2, 0, 4),
-            buffer(3, 0, 1),
-            buffer(2, 0, 4),
-            buffer(4, 0, 1),
-            buffer(3, 2, 3),
-        ];
-        assert_eq!(in_id_order(all), [0, 6, 8, 11, 13, 8]);
-    }
-
-    #[test]
-    fn what_stands_above_a_gap_that_is_too_small_rises() {
-        // Gaps of 3 at 2 and of 1 at 7 are too small for 4: the upper one lacks 3, the lower one 1. Buffers that are
-        // dead at step 2 stay if they are below the end of the gap and rise if they are above it.
-        let all = vec![
-            buffer(2, 0, 4),
-            buffer(3, 0, 1),
-            buffer(2, 0, 4),
-            buffer(1, 0, 1),
-            buffer(2, 0, 4),
-            buffer(5, 0, 1),
-            buffer(4, 2, 3),
-        ];
-        // Without the last: 0 2 5 7 8 10, 15 high; so at the top 5 bytes are free for it.
-        assert_eq!(in_id_order(all[..6].to_vec()), [0, 2, 5, 7, 8, 10]);
-        assert_eq!(in_id_order(all.clone()), [0, 2, 5, 7, 8, 10, 10]);
-        let mut full = all;
-        full[5] = buffer(5, 0, 4);
-        assert_eq!(in_id_order(full), [0, 2, 6, 8, 9, 11, 2]);
-    }
-
-    #[test]
     fn what_rises_stays_aligned() {
         let all = vec![buffer(4, 0, 4), buffer(3, 0, 1), aligned(4, 0, 4, 4), buffer(5, 2, 3)];
         // The gap of 4 at 4 lacks 1 byte; the buffer above it rises by 4. The top, at 12, would take 5.

@@ -165,43 +165,25 @@ mod tests {
         Room { low, high }
     }
 
-    /// Bands of 10, 8 and 6 bytes.
-    fn three() -> Bands {
+    fn take(bands: &mut Bands, rooms: &[Room], size: u64) -> u64 {
+        bands.take(rooms.iter().copied(), size, Alignment::ONE, |_| Fitting::Best)
+    }
+
+    /// A band for each size.
+    fn bands(sizes: impl Iterator<Item = u64>) -> Bands {
         let mut bands = Bands::default();
-        for size in [10, 8, 6] {
+        for size in sizes {
             let top = bands.top();
-            assert_eq!(take(&mut bands, &[room(top, None)], size, Fitting::Best), top);
+            assert_eq!(take(&mut bands, &[room(top, None)], size), top);
         }
-        assert_eq!(bands.ends, [10, 18, 24]);
         bands
-    }
-
-    fn take(bands: &mut Bands, rooms: &[Room], size: u64, fitting: Fitting) -> u64 {
-        bands.take(rooms.iter().copied(), size, Alignment::ONE, |_| fitting)
-    }
-
-    #[test]
-    fn a_gap_ends_at_the_band() {
-        // The addresses 7 to 18 are free: 3 bytes of the first band and all of the second.
-        let rooms = [room(7, Some(13)), room(24, None)];
-        assert_eq!(take(&mut three(), &rooms, 5, Fitting::Best), 10);
-        assert_eq!(take(&mut three(), &[room(7, Some(15)), room(24, None)], 3, Fitting::Best), 7);
-    }
-
-    #[test]
-    fn the_lowest_band_goes_before_the_better_gap() {
-        // Gaps of 4 and 3 bytes in the first band, of exactly 2 in the second.
-        let rooms = [room(0, Some(2)), room(6, Some(7)), room(12, Some(12)), room(24, None)];
-        for (fitting, offset) in [(Fitting::Best, 6), (Fitting::Smallest, 0)] {
-            assert_eq!(take(&mut three(), &rooms, 2, fitting), offset, "{fitting:?}");
-        }
     }
 
     #[test]
     fn what_no_band_takes_begins_a_new_one() {
-        let mut bands = three();
+        let mut bands = bands([10, 8, 6].into_iter());
         let rooms = [room(5, Some(5)), room(12, Some(12)), room(20, None)];
-        assert_eq!(take(&mut bands, &rooms, 7, Fitting::Best), 24);
+        assert_eq!(take(&mut bands, &rooms, 7), 24);
         assert_eq!(bands.ends, [10, 18, 24, 31]);
         let align = Alignment::new(16).expect("positive");
         assert_eq!(bands.take([room(25, None)].into_iter(), 3, align, |_| Fitting::Best), 32);
@@ -210,22 +192,8 @@ mod tests {
 
     #[test]
     fn runs_of_low_bands_are_passed_over() {
-        let mut bands = Bands::default();
-        for band in 0..200 {
-            let size = if band == 150 { 5 } else { 1 };
-            let top = bands.top();
-            take(&mut bands, &[room(top, None)], size, Fitting::Best);
-        }
-        assert_eq!(take(&mut bands, &[room(0, None)], 4, Fitting::Best), 150);
-        assert_eq!(take(&mut bands, &[room(0, None)], 6, Fitting::Best), 204);
-    }
-
-    #[test]
-    fn a_single_object_has_no_end() {
-        let mut bands = Bands::single_object();
-        let rooms = [room(2, Some(4)), room(9, Some(9)), room(20, None)];
-        for (fitting, offset) in [(Fitting::Best, 9), (Fitting::Smallest, 2)] {
-            assert_eq!(take(&mut bands, &rooms, 4, fitting), offset, "{fitting:?}");
-        }
+        let mut bands = bands((0..200).map(|band| if band == 150 { 5 } else { 1 }));
+        assert_eq!(take(&mut bands, &[room(0, None)], 4), 150);
+        assert_eq!(take(&mut bands, &[room(0, None)], 6), 204);
     }
 }

@@ -183,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{descriptor, instance, offsets, scripted};
+    use crate::placement::testing::{descriptor, offsets, scripted};
 
     /// The published loops: footprints, each with its blocks; a block tries them one after the other.
     struct Footprint {
@@ -262,29 +262,6 @@ mod tests {
                 prop_assert_eq!(offsets(&one(objects, sorting, fitting), &instance), expected);
             }
         }
-    }
-
-    #[test]
-    fn a_block_may_not_cross_the_top_of_a_band() {
-        // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for the 5.
-        let rows = instance(&[(9, 0, 1), (8, 0, 1), (6, 2, 4), (5, 3, 4)]);
-        assert_eq!(offsets(&one(Objects::Many, 0, Fitting::Best), &rows), [0, 9, 0, 9]);
-        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 0, 6]);
-    }
-
-    #[test]
-    fn only_the_first_band_obeys_the_fitting() {
-        // The first band is full at all steps. In the second, from 10 to 20, the 3 lies at 15; at step 2
-        // there are 5 bytes below it and 2 above it.
-        let rows = instance(&[(10, 0, 9), (10, 0, 1), (5, 1, 2), (3, 1, 3), (2, 2, 3)]);
-        assert_eq!(offsets(&one(Objects::Many, 0, Fitting::Smallest), &rows), [0, 10, 10, 15, 18]);
-    }
-
-    #[test]
-    fn one_object_is_greedy_by_size_or_first_fit() {
-        let rows = instance(&[(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)]);
-        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Best), &rows), [0, 9, 17, 24, 17]);
-        assert_eq!(offsets(&one(Objects::Single, 0, Fitting::Smallest), &rows), [0, 9, 17, 24, 0]);
     }
 
     #[test]

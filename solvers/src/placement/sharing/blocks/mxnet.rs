@@ -163,18 +163,6 @@ mod tests {
     use crate::placement::testing::{buffer, in_place, instance};
 
     #[test]
-    fn a_hand_over_saves_a_block() {
-        let instance = Instance::builder()
-            .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(4, 3, 6)])
-            .in_place([in_place(0, 1), in_place(1, 2)])
-            .build()
-            .expect("valid");
-        let best = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).best.expect("a plan");
-        // The second pair has two different sizes.
-        assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[in_place(0, 1)][..]));
-    }
-
-    #[test]
     fn each_means_alone_saves_less() {
         let instance = Instance::builder()
             .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(8, 5, 6)])

@@ -235,24 +235,10 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::offsets_of;
-    use crate::placement::testing::{instance, offsets};
+    use crate::placement::testing::offsets;
 
     fn objects(instance: &Instance) -> Vec<u32> {
         share(instance, |_| Ok::<(), ()>(())).expect("no limit")
-    }
-
-    #[test]
-    fn the_nearest_in_time_comes_first() {
-        // The pair of sevens puts 6 and 5, which overlap, into one position: 5 is nearer to the 9, and stays with it.
-        let instance = instance(&[(9, 5, 7), (6, 9, 12), (5, 8, 10), (7, 20, 22), (7, 20, 22)]);
-        assert_eq!(objects(&instance), [0, 1, 0, 0, 1]);
-    }
-
-    #[test]
-    fn positions_go_before_distance() {
-        // Step 0 has 9 and 3: 6 has the first position (it is above 3), 3 and 2 the second.
-        let instance = instance(&[(9, 0, 1), (3, 0, 1), (2, 1, 2), (6, 1, 2)]);
-        assert_eq!(objects(&instance), [0, 1, 1, 0]);
     }
 
     /// Looks at every pair of a waiting buffer and one with an object.
