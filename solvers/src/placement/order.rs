@@ -146,28 +146,47 @@ fn by_overlaps(instance: &Instance) -> Vec<BufferId> {
     by(instance, |buffer| Reverse(overlaps.of(buffer)))
 }
 
-/// Counts the live ranges that overlap a given one.
+/// Adds up the live ranges that overlap a given one.
 pub(crate) struct Overlaps {
-    starts: Vec<Step>,
-    ends: Vec<Step>,
+    /// Starts, ascending, and the weight of what starts no later.
+    starts: Vec<(Step, u64)>,
+    /// Ends, ascending, and the weight of what ends no later.
+    ends: Vec<(Step, u64)>,
 }
 
 impl Overlaps {
-    /// Sorts starts and ends; O(n log n).
+    /// Counts all buffers; O(n log n).
     pub(crate) fn new(instance: &Instance) -> Self {
-        let mut starts: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.start()).collect();
-        let mut ends: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.end()).collect();
-        starts.sort_unstable();
-        ends.sort_unstable();
-        Self { starts, ends }
+        Self::weighted(instance.buffers().iter(), |_| 1)
     }
 
-    /// The number of buffers whose live range overlaps this one's, itself included.
-    pub(crate) fn of(&self, buffer: &Buffer) -> usize {
-        let begun = self.starts.partition_point(|&start| start < buffer.live.end());
-        let over = self.ends.partition_point(|&end| end <= buffer.live.start());
-        begun - over
+    /// Adds up the weights of some buffers; O(n log n).
+    pub(crate) fn weighted<'b>(
+        buffers: impl Iterator<Item = &'b Buffer> + Clone,
+        weight: fn(&Buffer) -> u64,
+    ) -> Self {
+        let list =
+            |step: fn(&Buffer) -> Step| running_sums(buffers.clone().map(|b| (step(b), weight(b))).collect());
+        Self { starts: list(|buffer| buffer.live.start()), ends: list(|buffer| buffer.live.end()) }
     }
+
+    /// The weight of the buffers whose live range overlaps this one's, itself included if it is one of them.
+    pub(crate) fn of(&self, buffer: &Buffer) -> u64 {
+        let upto = |list: &[(Step, u64)], count: usize| count.checked_sub(1).map_or(0, |last| list[last].1);
+        let begun = self.starts.partition_point(|&(start, _)| start < buffer.live.end());
+        let over = self.ends.partition_point(|&(end, _)| end <= buffer.live.start());
+        upto(&self.starts, begun) - upto(&self.ends, over)
+    }
+}
+
+fn running_sums(mut list: Vec<(Step, u64)>) -> Vec<(Step, u64)> {
+    list.sort_unstable();
+    let mut sum = 0;
+    for (_, weight) in &mut list {
+        sum += *weight;
+        *weight = sum;
+    }
+    list
 }
 
 fn by_sections(instance: &Instance) -> Vec<BufferId> {

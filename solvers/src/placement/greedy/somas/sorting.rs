@@ -3,9 +3,12 @@
 //! The bytes of the peak that a buffer "may reuse" are those of the buffers that are live at the first step of the
 //! largest load and do not overlap it in time. A buffer that is live at that step may reuse none.
 
-use planlab_dsa::{Buffer, BufferId, Instance};
+use std::cmp::Reverse;
+
+use planlab_dsa::{BufferId, Instance};
 
 use crate::placement::Order;
+use crate::placement::order::Overlaps;
 
 /// The sortings of a release build, in its order: largest first, and fewest bytes of the peak to reuse first.
 pub(super) const SORTINGS: [fn(&Instance) -> Vec<BufferId>; 2] = [by_size, by_reuse];
@@ -15,52 +18,19 @@ fn by_size(instance: &Instance) -> Vec<BufferId> {
     Order::Size.of(instance)
 }
 
-/// Fewest bytes of the peak to reuse first, then the largest, then by id.
+/// Fewest bytes of the peak to reuse first, so those that overlap the most of it; then the largest, then by id.
 fn by_reuse(instance: &Instance) -> Vec<BufferId> {
-    let peak = Peak::new(instance);
+    let peak = peak(instance);
     let mut ids = by_size(instance);
-    ids.sort_by_cached_key(|&id| peak.reusable(instance.buffer(id)));
+    ids.sort_by_cached_key(|&id| Reverse(peak.of(instance.buffer(id))));
     ids
 }
 
-/// The buffers that are live at the first step of the largest load.
-struct Peak {
-    /// Starts, ascending, and the bytes of those that start no later.
-    starts: Vec<(u32, u64)>,
-    /// Ends, ascending, and the bytes of those that end no later.
-    ends: Vec<(u32, u64)>,
-}
-
-impl Peak {
-    fn new(instance: &Instance) -> Self {
-        let step = instance.load_without_in_place().step;
-        let live = || instance.buffers().iter().filter(|buffer| buffer.live.contains(step));
-        Self {
-            starts: summed(live().map(|buffer| (buffer.live.start().get(), buffer.size.get())).collect()),
-            ends: summed(live().map(|buffer| (buffer.live.end().get(), buffer.size.get())).collect()),
-        }
-    }
-
-    /// Bytes of the peak that do not overlap a buffer in time.
-    fn reusable(&self, buffer: &Buffer) -> u64 {
-        let (start, end) = buffer.live.into();
-        let upto = |list: &[(u32, u64)], count: usize| count.checked_sub(1).map_or(0, |last| list[last].1);
-        let begun = self.starts.partition_point(|&(other, _)| other < end);
-        let later = upto(&self.starts, self.starts.len()) - upto(&self.starts, begun);
-        let over = self.ends.partition_point(|&(other, _)| other <= start);
-        later + upto(&self.ends, over)
-    }
-}
-
-/// Sorts by step and returns running sums of the bytes.
-fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
-    list.sort_unstable();
-    let mut sum = 0;
-    for (_, bytes) in &mut list {
-        sum += *bytes;
-        *bytes = sum;
-    }
-    list
+/// The bytes that are live at the first step of the largest load.
+fn peak(instance: &Instance) -> Overlaps {
+    let step = instance.load_without_in_place().step;
+    let live = instance.buffers().iter().filter(move |buffer| buffer.live.contains(step));
+    Overlaps::weighted(live, |buffer| buffer.size.get())
 }
 
 #[cfg(test)]
@@ -83,15 +53,15 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_reused_is_what_does_not_overlap() {
+    fn what_cannot_be_reused_is_what_overlaps() {
         let instance = instance();
         let step = instance.load_without_in_place().step;
         assert_eq!(step.get(), 1);
-        let peak = Peak::new(&instance);
+        let peak = peak(&instance);
         for buffer in instance.buffers() {
             let others = instance.buffers().iter().filter(|other| other.live.contains(step));
-            let apart = others.filter(|other| !other.live.overlaps(buffer.live));
-            assert_eq!(peak.reusable(buffer), apart.map(|other| other.size.get()).sum::<u64>());
+            let overlapping = others.filter(|other| other.live.overlaps(buffer.live));
+            assert_eq!(peak.of(buffer), overlapping.map(|other| other.size.get()).sum::<u64>());
         }
     }
 }
