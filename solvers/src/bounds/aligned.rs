@@ -25,7 +25,6 @@ use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 use super::argument::{Argument, Found};
 use crate::tick::Tick;
 
-/// The most alignments tried.
 const MOST_ALIGNMENTS: usize = 16;
 
 /// The bound by rounded sizes.

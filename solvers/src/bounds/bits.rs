@@ -20,7 +20,6 @@ impl Bits {
         bits
     }
 
-    /// The multiples of `step` below `len`.
     pub(crate) fn multiples(step: usize, len: usize) -> Self {
         if step == 1 {
             return Self::all(len);
@@ -129,7 +128,6 @@ impl Bits {
         })
     }
 
-    /// Removes all of `from..to`.
     pub(crate) fn clear(&mut self, from: usize, to: usize) {
         self.masks(from, to).for_each(|(word, mask)| self.words[word] &= !mask);
     }

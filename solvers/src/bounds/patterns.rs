@@ -42,7 +42,6 @@ use super::view::crests;
 use crate::demands::has_windows;
 use crate::tick::Tick;
 
-/// The most granules of height.
 const MOST_GRANULES: u64 = 1 << 22;
 /// The most machine words to process.
 const MOST_WORK: u64 = 1 << 27;

@@ -48,9 +48,7 @@ use super::view::{Section, sections};
 use crate::demands::has_windows;
 use crate::tick::Tick;
 
-/// The most granules of height.
 const MOST_GRANULES: u64 = 1 << 12;
-/// The most buffers.
 const MOST_BUFFERS: usize = 400;
 /// The most machine words in all fills together.
 const MOST_FILL: u64 = 1 << 21;
@@ -127,7 +125,6 @@ struct Shape {
     loads: Vec<usize>,
     /// For each buffer, those in conflict with it.
     against: Vec<Vec<u32>>,
-    /// For each buffer, its sections.
     at: Vec<Vec<u32>>,
 }
 
@@ -269,7 +266,6 @@ impl Shape {
     }
 }
 
-/// The rules at one capacity.
 struct Rules<'s> {
     shape: &'s Shape,
     capacity: usize,

@@ -30,7 +30,6 @@ pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
     both.into_iter().filter_map(view).collect()
 }
 
-/// Each arena alone.
 fn alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
     if has_arenas(&instance) {
         return instance.split_arenas().into_iter().map(|part| Cow::Owned(part.instance)).collect();

@@ -300,7 +300,6 @@ fn active(buffers: &[Buffer]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The state of a case.
 #[derive(Clone)]
 struct Known {
     low: Vec<u128>,

@@ -17,7 +17,6 @@ pub(super) const MOST_UNITS: u64 = 1 << 29;
 /// The most relations of a model: each is two propagators, about a kilobyte.
 const MOST_RELATIONS: usize = 200_000;
 
-/// The model of a draft.
 pub(super) struct Model {
     pub(super) solver: Solver,
     pub(super) height: DomainId,

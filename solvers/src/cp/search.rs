@@ -52,7 +52,6 @@ pub(super) fn solve(
     Ok(())
 }
 
-/// The height of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Height {
     /// The bound: a plan there is optimal.

@@ -4,7 +4,6 @@ use planlab_dsa::{Buffer, LiveRange};
 
 use crate::trees::Columns;
 
-/// A run of sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) start: u32,

@@ -30,7 +30,6 @@ impl Ranking {
         [Self([Width, Area, Load]), Self([Load, Area, Width]), Self([Load, Width, Area])];
 }
 
-/// A ranking with its blur.
 #[derive(Clone, Debug)]
 pub(super) struct Preference {
     ranking: Ranking,

@@ -110,7 +110,6 @@ impl Problem {
         }
     }
 
-    /// Bytes in a unit.
     pub(crate) const fn unit(&self) -> u64 {
         self.unit
     }
@@ -120,7 +119,6 @@ impl Problem {
         Bytes::new(self.top)
     }
 
-    /// The number of items.
     pub(crate) const fn len(&self) -> usize {
         self.items.len()
     }

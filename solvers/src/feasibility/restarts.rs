@@ -19,7 +19,6 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// Nodes per item in the shortest restart.
 const NODES_PER_ITEM: u64 = 8;
 
 /// A search that restarts with other preferences each time, and remembers failed states.
@@ -29,7 +28,6 @@ pub(crate) struct Restarts<'p> {
     random: Random,
 }
 
-/// The settings of one restart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// The number of the ranking; rankings take turns.

@@ -43,7 +43,6 @@ const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
 /// Why a search ended early.
 pub(super) enum Cut {
-    /// The node limit.
     Nodes,
     /// The run is over.
     Halt(Halt),
@@ -70,7 +69,6 @@ struct Part {
     hull: Span,
 }
 
-/// The state of a search.
 pub(super) struct Search<'p> {
     problem: &'p Problem,
     capacity: u64,
@@ -438,7 +436,6 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// The state of a part.
     fn state(&self, part: Part) -> State {
         let mut state = State::default();
         for &key in &self.lists[part.from..] {

@@ -1,6 +1,5 @@
 //! Numbers that fill an interval evenly, however many are drawn: the van der Corput sequence.
 
-/// Parts of the interval.
 const PARTS: u64 = 4096;
 
 /// Element number `index` of the sequence from `least` to `most`: the bits of a counter, reversed.

@@ -49,7 +49,6 @@ impl Formulation {
     }
 }
 
-/// The columns so far.
 #[derive(Default)]
 struct Columns {
     variables: ProblemVariables,

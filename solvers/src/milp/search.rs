@@ -9,13 +9,11 @@ use super::bound::{as_whole, whole_units};
 use super::formulation::Formulation;
 use crate::pairs::{Course, Draft, follow, prove};
 
-/// The answer of a solver.
 pub(super) struct Answer {
     /// The value of each column in the best solution, if it has one.
     pub(super) columns: Option<Vec<f64>>,
     /// A lower bound on all solutions, in units; NaN if there is no bound.
     pub(super) dual: f64,
-    /// Why it ended.
     pub(super) end: End,
 }
 
@@ -41,7 +39,6 @@ const MOST_UNITS: u64 = 1 << 24;
 /// Time kept in reserve for the work after the solver: a part of the time left, and a fixed time.
 const MARGIN: (u32, Duration) = (33, Duration::from_millis(20));
 
-/// Plans with a solver.
 pub(super) fn plan_with(run: &mut Run<'_>, switches: Strengthening, solve: Solver) -> Result<(), Halt> {
     follow(run, switches.reductions(), |run, course, draft| {
         let draft = draft.coarse(MOST_UNITS);

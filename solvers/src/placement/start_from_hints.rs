@@ -35,7 +35,6 @@ pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     run.tick(instance.len() as u64)
 }
 
-/// The offsets as a plan, if they are valid.
 fn as_they_are(instance: &Instance, offsets: &[Option<Offset>], scope: Scope) -> Option<Plan> {
     let offsets: Vec<Offset> = offsets.iter().copied().collect::<Option<_>>()?;
     let in_place = if scope == Scope::Any { hand_overs_at(instance, &offsets) } else { Vec::new() };

@@ -53,12 +53,10 @@ impl Columns {
         Self::new(pieces.map(|piece| piece.steps.into()))
     }
 
-    /// The number of columns.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The columns in a range of steps.
     pub(crate) fn of(&self, steps: LiveRange) -> Range<usize> {
         let first = |step: u32| self.steps.partition_point(|&column| column < step);
         first(steps.start().get())..first(steps.end().get())

@@ -14,7 +14,6 @@ impl FirstAtMost {
         Self { leaves, tree: vec![u64::MAX; 2 * leaves] }
     }
 
-    /// Sets the number of a place, or empties it.
     pub(crate) fn set(&mut self, place: usize, number: Option<u32>) {
         let mut node = place + self.leaves;
         self.tree[node] = number.map_or(u64::MAX, u64::from);

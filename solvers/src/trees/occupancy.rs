@@ -31,7 +31,6 @@ use std::ops::Range;
 
 use planlab_dsa::Alignment;
 
-/// Columns of a leaf.
 const LEAF: usize = 16;
 
 /// A range of addresses, `start < end`.
@@ -240,7 +239,6 @@ pub(crate) struct Blocked<'o> {
 /// A maximal range of free offsets, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// The lowest.
     pub(crate) low: u64,
     /// The highest; `None` above everything that is placed.
     pub(crate) high: Option<u64>,

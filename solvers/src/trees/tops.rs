@@ -24,7 +24,6 @@ struct Node {
 }
 
 impl Tops {
-    /// All columns at 0.
     pub(crate) fn new(columns: usize) -> Self {
         Self { nodes: vec![Node::default(); 2 * columns.next_power_of_two()] }
     }

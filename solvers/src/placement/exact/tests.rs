@@ -15,7 +15,6 @@ use crate::placement::{Order, Portfolio};
 use super::minimise::{Task, minimise};
 use super::{Exact, precedence};
 
-/// The search alone.
 fn search_alone() -> impl Planner {
     let descriptor = Exact.descriptor();
     let honours = Honours { in_place: false, ..descriptor.honours };
@@ -25,7 +24,6 @@ fn search_alone() -> impl Planner {
     })
 }
 
-/// The search by precedences alone.
 fn precedences_alone() -> impl Planner {
     scripted(Exact.descriptor(), |run| precedence::minimise(run, &mut |_, _| Ok(())))
 }

@@ -194,10 +194,8 @@ impl Shelf {
 /// A part of an arena that is as large as its first buffer.
 #[derive(Clone, Debug)]
 struct Bucket {
-    /// Its size in bytes.
     size: u64,
     align: Alignment,
-    /// The highest end in it.
     height: u64,
     outline: Outline,
 }

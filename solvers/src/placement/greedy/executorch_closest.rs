@@ -98,7 +98,6 @@ impl Planner for ExecutorchClosest {
 }
 
 impl ExecutorchClosest {
-    /// The object that a buffer takes.
     fn pick(self, objects: &mut Vec<Object>, buffer: &Buffer) -> usize {
         let mut picked: Option<usize> = None;
         for number in 0..objects.len() {

@@ -19,7 +19,6 @@ use crate::trees::{Adjacency, Blocked, Columns, Occupancy, Room, Span};
 /// Which of the free offsets a buffer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The lowest.
     FirstFit,
     /// The lowest of the smallest sufficient gap; above everything if no gap suffices. A gap is measured from the end
     /// of what lies below it.

@@ -167,7 +167,6 @@ impl<'i> Stack<'i> {
         self.put(id, offset);
     }
 
-    /// The end of a placed buffer.
     fn end(&self, id: BufferId) -> Option<u64> {
         Some(self.offsets[id.index()]? + self.instance.buffer(id).size.get())
     }

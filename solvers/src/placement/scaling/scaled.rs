@@ -90,7 +90,6 @@ impl<P: Planner> Planner for Scaled<P> {
     }
 }
 
-/// The run's hints in units.
 fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
     let reduce = |hint: &Option<Offset>| hint.map(|offset| Offset::new(offset.get() / unit));
     run.hints().map(|hints| hints.iter().map(reduce).collect())

@@ -24,7 +24,6 @@ use super::decoding::{Moves, Search, Walk, search_from};
 /// The heat at the start and at the end of a round, as parts of the height.
 const HOT: f64 = 0.05;
 const COLD: f64 = 0.001;
-/// Changes in the first round.
 const FIRST_ROUND: u64 = 10_000;
 
 /// Simulated annealing below what sticks out; key `annealing`.
@@ -79,7 +78,6 @@ impl AnnealingSearch {
         Self { walk, moves: Moves::default(), at: 0, round: FIRST_ROUND, idle: 0 }
     }
 
-    /// The walk that it works on.
     pub(crate) const fn walk(&mut self) -> &mut Walk {
         &mut self.walk
     }

@@ -103,7 +103,6 @@ impl OrderSearch {
         run.offer(plan)
     }
 
-    /// Moves one buffer.
     fn change(&self, run: &mut Run<'_>, order: &mut Vec<BufferId>) {
         let permissions = run.instance().in_place();
         let kinds = if permissions.is_empty() { 2 } else { 3 };

@@ -17,7 +17,6 @@ use crate::feasibility::{Problem, Restarts, Verdict};
 use crate::placement::search::decoding::Part;
 use crate::tick::Tick;
 
-/// A buffer to be placed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) start: u32,
@@ -29,10 +28,8 @@ pub(crate) struct Piece {
 /// The most pieces and blocks: above it, a single node takes too long to keep a time limit.
 const MOST: usize = 384;
 
-/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The offset of each piece.
     Placed(Vec<u64>),
     /// There is no room.
     Full,

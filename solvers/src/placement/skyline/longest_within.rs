@@ -10,7 +10,6 @@
 
 use planlab_dsa::LiveRange;
 
-/// Points of a leaf.
 const LEAF: usize = 8;
 
 /// Replaces the rank of a point that was taken.
@@ -77,7 +76,6 @@ pub(super) struct LongestWithin {
     points: Vec<Point>,
     /// The index in `points` of each rank.
     places: Vec<u32>,
-    /// The width of each rank.
     widths: Vec<u32>,
     /// A perfect binary tree, its root at 1. A node halves the points of its parent.
     nodes: Vec<Node>,

@@ -14,7 +14,6 @@ pub(super) fn items(count: usize) -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
-/// The most items that are live at one step.
 pub(super) fn most_live(items: &[Item]) -> usize {
     let live = |step: u32| items.iter().filter(|item| item.start <= step && step < item.end).count();
     items.iter().map(|item| live(item.start)).max().unwrap_or(0)

@@ -46,7 +46,6 @@ type Point = u64;
 /// From this depth on, a problem has a random critical point.
 const DEEP: u32 = 32;
 
-/// The boxes to make.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     /// The most items of height 1 that are live in one box at one step; positive.

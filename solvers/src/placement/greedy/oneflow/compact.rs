@@ -36,7 +36,6 @@ pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<O
     Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
-/// A gap for a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// The lowest aligned offset in it.

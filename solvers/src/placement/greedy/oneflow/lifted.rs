@@ -51,7 +51,6 @@ impl Lifted {
         self.bases[id as usize].wrapping_add(self.runs[run as usize].lift)
     }
 
-    /// Places a buffer.
     pub(super) fn insert(&mut self, arena: usize, id: u32, offset: u64) {
         let at = self.orders[arena]
             .partition_point(|&run| self.offset(self.runs[run as usize].ids[0], run) <= offset);

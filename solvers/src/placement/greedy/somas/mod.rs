@@ -240,7 +240,6 @@ mod tests {
         best.map(|(edge, _)| edge)
     }
 
-    /// One combination alone.
     fn one(objects: Objects, sorting: usize, fitting: Fitting) -> impl Planner {
         scripted(descriptor("one", Somas::best().descriptor().honours), move |run| {
             let order = SORTINGS[sorting](run.instance());

@@ -28,7 +28,6 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The number of parts.
     pub(super) const fn parts(self) -> usize {
         match self {
             Self::Single => 0,
@@ -135,12 +134,10 @@ impl Forest {
         &self.roots
     }
 
-    /// The roots that start at a column.
     pub(super) fn starting(&self, column: u32) -> &[u32] {
         &self.starting[column as usize]
     }
 
-    /// The roots that end at a column.
     pub(super) fn ending(&self, column: u32) -> &[u32] {
         &self.ending[column as usize]
     }

@@ -14,7 +14,6 @@ use rand::{Rng, RngExt};
 use super::forest::{Forest, Join};
 use crate::tick::Tick;
 
-/// The most doubt of a join.
 const MOST_DOUBT: f64 = 0.1;
 /// Doubts of rows and wheels count this much if much speaks for them.
 const LIKELY: f64 = 0.3;
@@ -39,7 +38,6 @@ enum Around {
     Bottom,
 }
 
-/// A join and its doubt.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     doubt: f64,

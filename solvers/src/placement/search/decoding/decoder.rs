@@ -46,7 +46,6 @@ struct Spot {
     position: u32,
 }
 
-/// A change of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Two buffers change places.

@@ -55,7 +55,6 @@ impl Model {
         Self { grain, sizes, aligns, pins, parts, neighbours, narrow }
     }
 
-    /// The number of buffers.
     pub(crate) fn len(&self) -> usize {
         self.sizes.len()
     }
@@ -67,7 +66,6 @@ impl Model {
         }
     }
 
-    /// The plan of these offsets.
     pub(crate) fn plan(&self, offsets: impl Iterator<Item = u64>) -> Plan {
         Plan::from_offsets(offsets.map(|offset| Offset::new(offset * self.grain)).collect::<Vec<_>>())
     }

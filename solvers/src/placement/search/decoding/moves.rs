@@ -24,7 +24,6 @@ const DEEPER: f64 = 0.5;
 /// The chance that only neighbours that come earlier are considered.
 const EARLIER: f64 = 0.8;
 
-/// Draws changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     near: Vec<u32>,

@@ -142,7 +142,6 @@ impl Walk {
         }
     }
 
-    /// Makes a change.
     pub(crate) fn change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
         let work = &mut self.work;
         self.decoder.change(change, &mut |units| {

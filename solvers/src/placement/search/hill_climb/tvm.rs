@@ -29,7 +29,6 @@ use rand::RngExt;
 use crate::placement::search::decoding::{Change, Decoder, Search, Walk, below, search_from};
 use crate::placement::search::{HONOURS, start};
 
-/// Number of tries.
 const TRIES: u32 = 500;
 
 /// 500 swaps below what touches the top; key `hill-climb/tvm`.
@@ -68,7 +67,6 @@ impl Planner for HillClimbTvm {
     }
 }
 
-/// The tries, one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct Climb {
     walk: Walk,

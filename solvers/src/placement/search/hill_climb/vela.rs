@@ -74,7 +74,6 @@ impl Planner for HillClimbVela {
     }
 }
 
-/// The tries, one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct Climb {
     walk: Walk,

@@ -32,7 +32,6 @@ impl Blocks {
         found.2
     }
 
-    /// A new block.
     pub(super) fn open(&mut self, bytes: u64) -> u32 {
         self.sizes.push(bytes);
         u32::try_from(self.sizes.len() - 1).expect("no more blocks than entries")

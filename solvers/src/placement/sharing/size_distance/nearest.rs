@@ -51,7 +51,6 @@ impl Side {
         self.lives[id.index()]
     }
 
-    /// Sets whether a buffer waits for an object.
     pub(super) fn set_waiting(&mut self, id: BufferId, waits: bool) {
         let end = self.life(id).1;
         self.waiting.set(self.place_of[id.index()] as usize, waits.then_some(end));
