@@ -4,6 +4,9 @@ use planlab_dsa::{Buffer, LiveRange};
 
 use crate::trees::Columns;
 
+/// More than any offset.
+pub(super) const NEVER: u64 = 1 << 62;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) start: u32,

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `search.rs` | depth-first search: the branching, and every rule that prunes |
+//! | `search.rs`, `firsts.rs` | depth-first search: the branching, and every rule that prunes |
 //! | `restarts.rs`, `luby.rs`, `van_der_corput.rs` | restarts of it, with other preferences, limits and capacities |
 //! | `problem.rs`, `item.rs` | the instance in units and sections |
 //! | `peel.rs` | what can be left out because it always fits |
@@ -15,6 +15,7 @@
 //! reached, across restarts and lower capacities.
 
 mod certify;
+mod firsts;
 mod item;
 mod luby;
 mod memo;

@@ -27,15 +27,14 @@
 
 use planlab_dsa::Halt;
 
-use super::item::{Span, to_u32};
+use super::firsts::Firsts;
+use super::item::{NEVER, Span, to_u32};
 use super::memo::{Memo, State};
 use super::preference::Preference;
 use super::problem::{Problem, RANK_BITS};
 use crate::certificate::Step;
 use crate::tick::Tick;
 
-/// More than any offset.
-const NEVER: u64 = 1 << 62;
 /// The most times that items rise on each other before a node goes on with what it has: two of them can push each other up by
 /// a few bytes each time, far below a capacity of terabytes.
 const MOST_ROUNDS: u32 = 1 << 16;
@@ -94,16 +93,6 @@ pub(super) struct Search<'p> {
     firsts: Firsts,
 }
 
-/// For each section, the two lowest offsets of its items, and the item of the first.
-#[derive(Default)]
-struct Firsts {
-    item: Vec<u32>,
-    low: Vec<u64>,
-    second: Vec<u64>,
-    /// Sections without a first item, and without a second.
-    open: [Vec<u64>; 2],
-}
-
 impl<'p> Search<'p> {
     pub(super) fn new(problem: &'p Problem, preference: Preference) -> Self {
         let (items, sections) = (problem.items.len(), problem.sections);
@@ -125,12 +114,7 @@ impl<'p> Search<'p> {
             node_limit: 0,
             proof: None,
             fill: vec![0; sections],
-            firsts: Firsts {
-                item: vec![0; sections],
-                low: vec![0; sections],
-                second: vec![0; sections],
-                open: [vec![0; sections.div_ceil(64)], vec![0; sections.div_ceil(64)]],
-            },
+            firsts: Firsts::new(sections),
         }
     }
 
@@ -363,12 +347,7 @@ impl<'p> Search<'p> {
     }
 
     fn find_firsts(&mut self, part: Part) {
-        let (from, to) = (part.hull.start as usize, part.hull.end as usize);
-        self.firsts.low[from..to].fill(NEVER);
-        self.firsts.second[from..to].fill(NEVER);
-        for open in &mut self.firsts.open {
-            set_range(open, from, to);
-        }
+        self.firsts.clear(part.hull);
         for at in part.from..self.lists.len() {
             let (low, item) = (self.lists[at] >> RANK_BITS, self.item(self.lists[at]));
             if self.is_pinned(item) {
@@ -578,45 +557,6 @@ impl<'p> Search<'p> {
             self.unplaced[span.sections()].iter_mut().for_each(|units| *units += it.size);
         }
         self.links[it.link.start as usize..it.link.end as usize - 1].iter_mut().for_each(|links| *links += 1);
-    }
-}
-
-impl Firsts {
-    fn take(&mut self, span: Span, item: u32, low: u64) {
-        let [first, second] = &mut self.open;
-        for word in span.start as usize / 64..(span.end as usize).div_ceil(64) {
-            if second[word] == 0 {
-                continue;
-            }
-            let mask = range_mask(span, word);
-            let mut new = first[word] & mask;
-            let mut seconds = second[word] & mask & !new;
-            first[word] &= !new;
-            second[word] &= !seconds;
-            while new != 0 {
-                let section = word * 64 + new.trailing_zeros() as usize;
-                (self.item[section], self.low[section]) = (item, low);
-                new &= new - 1;
-            }
-            while seconds != 0 {
-                self.second[word * 64 + seconds.trailing_zeros() as usize] = low;
-                seconds &= seconds - 1;
-            }
-        }
-    }
-}
-
-/// The bits of a word that lie in the span.
-fn range_mask(span: Span, word: usize) -> u64 {
-    let from = (span.start as usize).saturating_sub(word * 64).min(63);
-    let to = (span.end as usize - word * 64).min(64);
-    let upto = if to == 64 { u64::MAX } else { (1 << to) - 1 };
-    upto & (u64::MAX << from)
-}
-
-fn set_range(words: &mut [u64], from: usize, to: usize) {
-    for (word, bits) in words.iter_mut().enumerate().take(to.div_ceil(64)).skip(from / 64) {
-        *bits = range_mask(Span { start: to_u32(from), end: to_u32(to) }, word);
     }
 }
 

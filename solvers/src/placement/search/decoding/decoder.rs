@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 use planlab_dsa::Halt;
 
-use super::model::{Model, Part};
+use super::model::Model;
+use super::walls::Walls;
 use crate::tick::Tick;
 
 /// Neighbours that count as one unit of work.
@@ -122,7 +123,7 @@ impl Decoder {
             undo_offsets: Vec::new(),
             queue: BinaryHeap::new(),
             queued: vec![false; count],
-            walls: Walls { narrow: model.narrow, ..Walls::default() },
+            walls: Walls::new(model.narrow),
             near: Vec::new(),
             placed: 0,
             model,
@@ -411,182 +412,4 @@ impl Decoder {
 
 fn index(value: usize) -> u32 {
     u32::try_from(value).expect("an instance holds fewer than 2^32 buffers")
-}
-
-/// Ranges of offsets that are blocked for a buffer.
-#[derive(Clone, Debug, Default)]
-struct Walls {
-    /// Whether both ends fit in 32 bits; then one number holds both.
-    narrow: bool,
-    packed: Vec<u64>,
-    wide: Vec<(u64, u64)>,
-}
-
-impl Walls {
-    fn clear(&mut self) {
-        self.packed.clear();
-        self.wide.clear();
-    }
-
-    /// Blocks the offsets `[first, over)`.
-    fn add(&mut self, first: u64, over: u64) {
-        if self.narrow {
-            self.packed.push(first << 32 | over);
-        } else {
-            self.wide.push((first, over));
-        }
-    }
-
-    fn add_parts(&mut self, own: &[Part], others: &[Part], offset: u64) {
-        for there in others {
-            for here in own.iter().filter(|here| here.start < there.end && there.start < here.end) {
-                let first = (offset + there.low + 1).saturating_sub(here.high);
-                let over = (offset + there.high).saturating_sub(here.low);
-                if first < over {
-                    self.add(first, over);
-                }
-            }
-        }
-    }
-
-    fn lowest(&mut self, round_up: impl Fn(u64) -> u64) -> u64 {
-        if self.narrow {
-            self.packed.sort_unstable();
-            let unpacked = self.packed.iter().map(|wall| (wall >> 32, wall & u64::from(u32::MAX)));
-            return first_gap(unpacked, round_up);
-        }
-        self.wide.sort_unstable();
-        first_gap(self.wide.iter().copied(), round_up)
-    }
-}
-
-/// The lowest offset outside every range; `walls` is sorted.
-fn first_gap(walls: impl Iterator<Item = (u64, u64)>, round_up: impl Fn(u64) -> u64) -> u64 {
-    let mut offset = 0;
-    for (first, over) in walls {
-        if first > offset {
-            break;
-        }
-        if over > offset {
-            offset = round_up(over);
-        }
-    }
-    offset
-}
-
-#[cfg(test)]
-mod tests {
-    use planlab_dsa::Instance;
-    use planlab_dsa::testing::{Shape, instances, oracle};
-    use proptest::prelude::*;
-    use proptest::sample::Index;
-
-    use super::*;
-    use crate::demands::can_stand;
-    use crate::placement::greedy::first_fit;
-    use crate::placement::testing;
-    use crate::trees::Neighbours;
-
-    fn free(_: u64) -> Result<(), Halt> {
-        Ok(())
-    }
-
-    fn shape() -> Shape {
-        let shape = Shape::plain().with_max_buffers(24).with_max_steps(16).with_pins(true).with_apart(true);
-        shape.with_alignment(true).with_pauses(true).with_windows(true)
-    }
-
-    fn models(instance: &Instance) -> [Arc<Model>; 2] {
-        [1 << 20, 0].map(|room| {
-            let neighbours = Neighbours::with_room(instance, room, &mut free).expect("no limit");
-            let mut model = Model::with_neighbours(instance, neighbours);
-            model.narrow &= room > 0;
-            Arc::new(model)
-        })
-    }
-
-    /// A change chosen by two numbers.
-    fn choose(decoder: &Decoder, (swap, a, b): (bool, Index, Index)) -> Option<Change> {
-        let free = decoder.order().len() - decoder.pinned() as usize;
-        if free == 0 {
-            return None;
-        }
-        let at = |one: Index| decoder.pinned() + index(one.index(free));
-        let id = |one: Index| decoder.order()[at(one) as usize];
-        Some(if swap { Change::Swap(id(a), id(b)) } else { Change::Shift(id(a), at(b)) })
-    }
-
-    fn state(decoder: &Decoder) -> (Vec<u32>, Vec<u64>, u128, Vec<u32>) {
-        let mut tall = decoder.tall().to_vec();
-        tall.sort_unstable();
-        (decoder.order().to_vec(), decoder.offsets().collect(), decoder.excess(), tall)
-    }
-
-    fn from_scratch(decoder: &Decoder) -> Decoder {
-        let order = decoder.order().to_vec();
-        let mut fresh = Decoder::new(Arc::clone(decoder.model()), &order, &mut free).expect("no limit");
-        fresh.set_ceiling(decoder.ceiling());
-        fresh
-    }
-
-    proptest! {
-        #[test]
-        fn after_any_changes_it_is_as_if_decoded_from_scratch(
-            instance in instances(shape()),
-            changes in prop::collection::vec((any::<bool>(), any::<Index>(), any::<Index>(), 0_u8..3), 1..30),
-            ceiling in 0_u64..60,
-        ) {
-            prop_assume!(can_stand(&instance));
-            for model in models(&instance) {
-                let order: Vec<u32> = (0..index(model.len())).collect();
-                let mut decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
-                decoder.set_ceiling(ceiling);
-                let mut kept = state(&decoder);
-                for &(swap, a, b, what) in &changes {
-                    let Some(change) = choose(&decoder, (swap, a, b)) else { break };
-                    decoder.change(change, &mut free).expect("no limit");
-                    prop_assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
-                    match what {
-                        0 => {
-                            decoder.undo();
-                            prop_assert_eq!(state(&decoder), kept.clone());
-                        }
-                        1 => {
-                            decoder.keep();
-                            kept = state(&decoder);
-                        }
-                        _ => {}
-                    }
-                }
-                let plan = model.plan(decoder.offsets());
-                prop_assert!(oracle(&instance, &plan).is_ok());
-            }
-        }
-
-        #[test]
-        fn it_gives_the_plan_of_first_fit(instance in instances(shape().with_max_buffers(40))) {
-            prop_assume!(can_stand(&instance));
-            let order: Vec<u32> = (0..index(instance.len())).rev().collect();
-            for model in models(&instance) {
-                let decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
-                let offsets = first_fit(&instance, decoder.order(), &mut free).expect("no limit");
-                let plan = model.plan(decoder.offsets());
-                prop_assert_eq!(plan.offsets.iter().map(|o| o.get()).collect::<Vec<_>>(), offsets);
-            }
-        }
-    }
-
-    #[test]
-    fn a_swap_touches_the_neighbours_alone() {
-        let start = |at: u32| 3 * (at / 2) + at % 2;
-        let rows: Vec<_> = (0..1000).map(|at| (4, start(at), start(at) + 2)).collect();
-        let instance = testing::instance(&rows);
-        let model = Model::new(&instance, &mut free).expect("no limit").expect("no pins");
-        let order: Vec<u32> = (0..1000).collect();
-        let mut decoder = Decoder::new(Arc::new(model), &order, &mut free).expect("no limit");
-        let before = decoder.placed();
-        decoder.change(Change::Swap(10, 500), &mut free).expect("no limit");
-        assert!(decoder.placed() - before < 10, "{} were placed", decoder.placed() - before);
-        assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
-    }
 }

@@ -5,7 +5,10 @@ mod decoder;
 mod model;
 mod moves;
 mod probe;
+#[cfg(test)]
+mod tests;
 mod walk;
+mod walls;
 
 pub(crate) use decoder::{Change, Decoder};
 pub(crate) use model::{Model, Part};
