@@ -13,7 +13,7 @@ use crate::placement::testing::{buffer, descriptor, scripted};
 const MOST_PLACES: u64 = 500_000;
 
 /// Applies every bound; returns the steps, and how the run ended.
-fn run<'i>(instance: &'i Instance, effort: Effort, budget: Budget) -> (Vec<Step>, Outcome<'i>) {
+fn run(instance: &Instance, effort: Effort, budget: Budget) -> (Vec<Step>, Outcome<'_>) {
     let honours = Honours {
         in_place: true,
         pins: true,
@@ -62,6 +62,10 @@ proptest! {
     ) {
         check(&instance)?;
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn never_above_the_optimum_of_more_plain_buffers(
