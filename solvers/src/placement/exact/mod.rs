@@ -30,13 +30,14 @@
 //! states are kept. Restarts blur the orders, and ranks are computed again when the problem splits. A capacity is only
 //! one of many that a minimisation tries.
 
-#[cfg(test)]
-mod certificate_tests;
 mod hand_overs;
 mod merge;
 pub(crate) mod minimise;
 pub(crate) mod planner;
 mod precedence;
+
+#[cfg(test)]
+mod certificate_tests;
 #[cfg(test)]
 mod tests;
 

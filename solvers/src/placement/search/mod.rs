@@ -25,9 +25,10 @@ pub(crate) mod lns;
 pub(crate) mod orders;
 pub(crate) mod start;
 pub(crate) mod tabu;
+mod window;
+
 #[cfg(test)]
 mod tests;
-mod window;
 
 pub use annealing::Annealing;
 pub use block_building::BlockBuilding;

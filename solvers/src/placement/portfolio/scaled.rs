@@ -22,9 +22,9 @@ use std::sync::Arc;
 
 use planlab_dsa::{Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
 
-use super::Canonical;
+use super::canonical::Canonical;
+use super::planner::Portfolio;
 use crate::nested::{Ended, Share, Then, nested, raise_both};
-use crate::placement::Portfolio;
 
 /// Another planner on the canonical form; key `scaled`, or `scaled/` and the planner's key if it is not `portfolio`.
 ///

@@ -29,7 +29,7 @@ use planlab_dsa::{
     VerifiedPlan, execute,
 };
 
-use super::Canonical;
+use super::canonical::Canonical;
 use crate::placement::Order;
 use crate::placement::greedy::{Fit, Rule, place_in_order};
 

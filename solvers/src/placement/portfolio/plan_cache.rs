@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use planlab_dsa::{Digest, Plan, VerifiedPlan};
 use serde::{Deserialize, Serialize};
 
-use super::Canonical;
+use super::canonical::Canonical;
 
 /// The effort spent on a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,14 @@
-//! Plans of one net at several batch sizes: a common form, plans carried over, and plans kept for the next time.
+//! Planners made of other planners, and plans that are used again: for another batch size, and the next time.
 
 mod canonical;
 mod carry;
 mod plan_cache;
+mod planner;
 mod scaled;
+mod top_padding;
 
 pub use canonical::Canonical;
 pub use carry::{CarryError, carry};
 pub use plan_cache::{CachedPlan, Effort, PlanCache};
+pub use planner::Portfolio;
 pub use scaled::Scaled;

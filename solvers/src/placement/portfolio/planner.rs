@@ -4,15 +4,15 @@
 //! 2. Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
 //!    buffers, the quickest planner that supports the instance gives a first plan.
 //! 3. The quick [bounds](crate::bounds); if a plan is above one by less than the alignment, other buffers on top.
-//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
+//! 4. [Exact search](crate::placement::exact) and [local search](crate::placement::search) in turns, on every thread. One turn in four is
 //!    local (one in eight if there are few buffers); on odd threads twice as many are. Local search takes over lower
 //!    plans of other threads at once, on odd threads when it restarts.
-//! 5. Between these turns, [block building](super::search::BlockBuilding), which finds packings without waste. It goes
+//! 5. Between these turns, [block building](crate::placement::search::BlockBuilding), which finds packings without waste. It goes
 //!    on if some course joined half of the buffers, more seldom with each course that it has to give up. If there are many
 //!    buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are its
 //!    own then.
 //!
-//! If buffers may be handed over, or a window stays in use during a pause, the [exact search](super::exact) for these takes
+//! If buffers may be handed over, or a window stays in use during a pause, the [exact search](crate::placement::exact) for these takes
 //! the place of 4 and 5: on merged buffers, by precedences, and local over orders.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
@@ -30,19 +30,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Plan, Planner, Run, Scope};
 
-use super::Order;
-use super::baseline::Bump;
-use super::exact::Exact;
-use super::exact::minimise::{Minimiser, Task, look};
-use super::greedy::{Fit, GreedyByBreadth, GreedyBySize};
-use super::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
-use super::sharing::SharedObjectsInOrder;
-use super::skyline::BestFit;
-use super::start_from_hints::offer_hints;
 use super::top_padding;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::demands::has_windows;
+use crate::placement::Order;
+use crate::placement::baseline::Bump;
+use crate::placement::exact::minimise::{Minimiser, Task, look};
+use crate::placement::exact::{self, Exact};
+use crate::placement::greedy::{Fit, GreedyByBreadth, GreedyBySize};
+use crate::placement::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
+use crate::placement::sharing::SharedObjectsInOrder;
+use crate::placement::skyline::BestFit;
+use crate::placement::start_from_hints::offer_hints;
 use crate::team::{Over, all_of_team, team};
 
 /// The default planner: combines all others' incumbents and bounds; key `portfolio`.
@@ -95,7 +95,7 @@ impl Planner for Portfolio {
         top_padding::lower(self, run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         if hands_over || has_windows(instance) {
-            return super::exact::planner::search(run);
+            return exact::planner::search(run);
         }
         let task = Task::new(run).filter(|task| task.movable() <= MOST_EXACT);
         let stack = task.as_ref().map_or(0, Task::stack);
