@@ -4,16 +4,16 @@
 //! 2. Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
 //!    buffers, the quickest planner that supports the instance gives a first plan.
 //! 3. The quick [bounds](crate::bounds); if a plan is above one by less than the alignment, other buffers on top.
-//! 4. [Exact search](crate::placement::exact) and [local search](crate::placement::search) in turns, on every thread. One turn in four is
-//!    local (one in eight if there are few buffers); on odd threads twice as many are. Local search takes over lower
-//!    plans of other threads at once, on odd threads when it restarts.
-//! 5. Between these turns, [block building](crate::placement::search::BlockBuilding), which finds packings without waste. It goes
-//!    on if some course joined half of the buffers, more seldom with each course that it has to give up. If there are many
-//!    buffers, it gets as much work as exact search, during a long restart of that too, and begins; odd threads are its
-//!    own then.
+//! 4. [Exact] and [local](crate::placement::search) search in turns, on every thread. One turn in four is local (one in
+//!    eight if there are few buffers); on odd threads twice as many are. Local search takes over lower plans of other
+//!    threads at once, on odd threads when it restarts.
+//! 5. Between these turns, [block building](crate::placement::search::BlockBuilding), which finds packings without
+//!    waste. It goes on if some course joined half of the buffers, more seldom with each course that it has to give up.
+//!    If there are many buffers, it gets as much work as exact search, during a long restart of that too, and begins;
+//!    odd threads are its own then.
 //!
-//! If buffers may be handed over, or a window stays in use during a pause, the [exact search](crate::placement::exact) for these takes
-//! the place of 4 and 5: on merged buffers, by precedences, and local over orders.
+//! If buffers may be handed over, or a window stays in use during a pause, the exact search for these takes the place of
+//! 4 and 5: on merged buffers, by precedences, and local over orders.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!

@@ -38,7 +38,8 @@ struct Tight {
     excess: u64,
 }
 
-/// Tries to lower an incumbent that is less than the common alignment above the bound; `planner` places what is not on top.
+/// Tries to lower an incumbent that is less than the common alignment above the bound; `planner` places what is not on
+/// top.
 pub(crate) fn lower(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let align = instance.buffers().iter().fold(0, |all, buffer| gcd(all, buffer.align.get()));

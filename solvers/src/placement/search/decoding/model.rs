@@ -6,8 +6,8 @@ use crate::demands::can_stand;
 use crate::tick::Tick;
 use crate::trees::Neighbours;
 
-/// What a buffer, or an active part of it, takes: steps `[start, end)` and granules `[low, high)`, counted from its offset or
-/// from the lowest address.
+/// What a buffer, or an active part of it, takes: steps `[start, end)` and granules `[low, high)`, counted from its
+/// offset or from the lowest address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) start: u32,
