@@ -22,9 +22,10 @@ impl Firsts {
     pub(super) fn clear(&mut self, hull: Span) {
         self.low[hull.sections()].fill(NEVER);
         self.second[hull.sections()].fill(NEVER);
+        let words = hull.start as usize / 64..(hull.end as usize).div_ceil(64);
         for open in &mut self.open {
-            for word in hull.start as usize / 64..(hull.end as usize).div_ceil(64) {
-                open[word] = range_mask(hull, word);
+            for (word, bits) in words.clone().zip(&mut open[words.clone()]) {
+                *bits = range_mask(hull, word);
             }
         }
     }

@@ -161,13 +161,14 @@ impl Overlaps {
     }
 
     /// Adds up the weights of some buffers; O(n log n).
-    pub(crate) fn weighted<'b>(
-        buffers: impl Iterator<Item = &'b Buffer> + Clone,
+    pub(crate) fn weighted<'b, B: Iterator<Item = &'b Buffer> + Clone>(
+        buffers: B,
         weight: fn(&Buffer) -> u64,
     ) -> Self {
-        let list =
-            |step: fn(&Buffer) -> Step| running_sums(buffers.clone().map(|b| (step(b), weight(b))).collect());
-        Self { starts: list(|buffer| buffer.live.start()), ends: list(|buffer| buffer.live.end()) }
+        let list = |buffers: B, step: fn(&Buffer) -> Step| {
+            running_sums(buffers.map(|b| (step(b), weight(b))).collect())
+        };
+        Self { starts: list(buffers.clone(), |b| b.live.start()), ends: list(buffers, |b| b.live.end()) }
     }
 
     /// The weight of the buffers whose live range overlaps this one's, itself included if it is one of them.

@@ -248,7 +248,7 @@ impl<'i> Placer<'i> {
     /// The plan, if it keeps the capacities of the arenas.
     pub(super) fn finish(self) -> Option<Plan> {
         let offsets: Vec<Offset> = self.offsets().map(Offset::new).collect();
-        fits_arenas(self.instance, &offsets).then(|| Plan { offsets, in_place: self.in_place })
+        fits_arenas(self.instance, &offsets).then_some(Plan { offsets, in_place: self.in_place })
     }
 }
 
