@@ -3,49 +3,59 @@
 //! A [`Record`] is one row: a cell and a repetition. A [`Store`] keeps rows, instances and plans in a folder, and a
 //! report needs only that folder. With the feature `parquet` (on by default), rows are compacted into Parquet shards;
 //! without it there is only the journal.
+//!
+//! Rooms from the ground up; each uses only those before it: `show` (numbers and tables as text), `statistics`,
+//! `columns` (fields as Parquet columns), `rows`, `files` (journal, shards, manifest), `store`, `audit`, `tables` (the
+//! store as lazy frames and SQL), `queries` (the tables of a report), `diff` (over `rows` and `statistics`).
 
 pub mod audit;
-mod cells;
-#[cfg(feature = "parquet")]
 mod columns;
 pub mod diff;
 mod error;
-mod fields;
 mod files;
-pub mod format;
-#[cfg(feature = "parquet")]
-pub mod frame;
-pub mod framework;
-#[cfg(feature = "parquet")]
-mod instances;
-mod journal;
-mod key;
-mod latest;
-mod manifest;
-mod merge;
 #[cfg(feature = "parquet")]
 pub mod queries;
-mod record;
 pub mod recorded_peak;
-mod repair;
-pub mod replay;
-#[cfg(feature = "parquet")]
-pub mod scale;
-pub mod schedule;
-mod shards;
+mod rows;
+mod show;
 pub mod statistics;
 mod store;
-pub mod table;
+#[cfg(feature = "parquet")]
+mod tables;
 
-pub use cells::latest_builds;
 #[cfg(feature = "parquet")]
 pub use columns::is_decoding;
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
-pub use instances::{load_instance, load_plan};
-pub use key::{NetParts, WorkloadKey};
-pub use manifest::{MissingShard, missing_shards};
-pub use merge::{Merged, merge};
-pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status, planner_label, threads};
-pub use repair::{Repair, repair};
-pub use store::{Notice, Store, keeps_plans, read_records};
+pub use files::frame;
+pub use files::{MissingShard, missing_shards};
+#[cfg(feature = "parquet")]
+pub use queries::scale;
+pub use rows::{
+    Lane, NetParts, Point, Provenance, Record, SCHEMA, Status, WorkloadKey, latest_builds, planner_label,
+    threads,
+};
+pub use show::{format, table};
+pub use store::{Merged, Notice, Repair, Store, keeps_plans, merge, read_records, repair};
+#[cfg(feature = "parquet")]
+pub use store::{load_instance, load_plan};
+
+/// Rows of replays: what it costs to serve a workload's requests.
+pub mod replay {
+    pub use crate::rows::{REPLAY_SCHEMA, ReplayRow};
+    pub use crate::store::{ReplayWriter, append_rows, read_rows};
+}
+
+/// Rows of schedules, and the documents that they name.
+pub mod schedule {
+    pub use crate::rows::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow};
+    pub use crate::store::{
+        Document, MemoryStep, Timeline, TimelineSpan, load_document, load_timeline, read_schedules,
+    };
+}
+
+/// Rows of framework measurements.
+pub mod framework {
+    pub use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow, PLANLAB};
+    pub use crate::store::read_frameworks;
+}

@@ -1,7 +1,8 @@
 //! Checks that framework rows agree: an allocator must not change what a program computes.
 
-use super::{Finding, by, disagree};
-use crate::framework::FrameworkRow;
+use super::checks::{by, disagree};
+use super::finding::Finding;
+use crate::rows::FrameworkRow;
 
 /// Nets whose output depends on the allocator.
 #[must_use]

@@ -1,8 +1,9 @@
 //! Checks that schedule rows agree with each other and with themselves.
 
-use super::{Fault, Finding, by, disagree, missing_repetitions};
-use crate::format::real;
-use crate::schedule::ScheduleRow;
+use super::checks::{by, disagree, run};
+use super::finding::{Fault, Finding};
+use crate::rows::ScheduleRow;
+use crate::show::format::real;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
 const SAME: f64 = 1e-9;
@@ -12,24 +13,25 @@ const ROUNDED: f64 = 1.0;
 /// All problems in a set of schedules, refutations first.
 #[must_use]
 pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for row in rows {
-        findings.extend(refuted(row).or_else(|| inconsistent(row)));
-    }
-    for rows in by(rows, |row| (row.compute_ns, row.base)).into_values() {
-        refuted_times(&rows, &mut findings);
-    }
-    for (problem, rows) in by(rows, |row| row.problem.as_str()) {
-        let value = |row: &ScheduleRow| format!("{} maps in {} ns", row.maps, row.compute_ns);
-        disagree(problem, "the problem", rows.iter().map(|row| value(row)), &mut findings);
-    }
-    missing_repetitions(rows, &mut findings);
-    findings.sort_by_key(|finding| !finding.is_refutation());
-    findings
+    run(rows, &[statuses, refuted_times, problems])
 }
 
-fn refuted(row: &ScheduleRow) -> Option<Finding> {
-    row.status.is_lie().then(|| Finding::refuted(&named(row), &row.scheduler, row.status, &row.reason))
+fn statuses(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
+    for row in rows {
+        if row.status.is_lie() {
+            findings.push(Finding::refuted(&named(row), &row.scheduler, row.status, &row.reason));
+        } else if let Some(reason) = contradiction(row) {
+            findings.push(Finding::inconsistent(&named(row), &row.scheduler, &row.cell, &reason));
+        }
+    }
+}
+
+/// Rows of one problem agree on it.
+fn problems(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
+    for (problem, rows) in by(rows, |row| row.problem.as_str()) {
+        let values = rows.iter().map(|row| format!("{} maps in {} ns", row.maps, row.compute_ns));
+        disagree(problem, "the problem", values, findings);
+    }
 }
 
 /// The workload with machine, links and capacity.
@@ -39,22 +41,26 @@ fn named(row: &ScheduleRow) -> String {
 }
 
 /// Valid schedules that are faster than the bound of a row that covers them.
-fn refuted_times(rows: &[&ScheduleRow], findings: &mut Vec<Finding>) {
-    for row in rows {
-        let covered = rows.iter().filter(|other| covers(row, other));
-        let fastest = covered.filter_map(|row| Some((row.iteration_ns?, *row))).min_by_key(|(ns, _)| *ns);
-        let Some((iteration_ns, refuter)) = fastest else { continue };
-        if real(iteration_ns) < real(row.bound_ns) * (1.0 - SAME) - ROUNDED {
-            let message = format!(
-                "{}: {} claims that no iteration takes less than {} ns, but one of {} takes {iteration_ns} ns",
-                named(row),
-                row.scheduler,
-                row.bound_ns,
-                refuter.scheduler
-            );
-            findings.push(Finding::new(Fault::RefutedTime, message));
-        }
+fn refuted_times(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
+    for rows in by(rows, |row| (row.compute_ns, row.base)).into_values() {
+        findings.extend(rows.iter().filter_map(|row| refuted_time(row, &rows)));
     }
+}
+
+fn refuted_time(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
+    let covered = rows.iter().filter(|other| covers(row, other));
+    let (iteration_ns, refuter) =
+        covered.filter_map(|row| Some((row.iteration_ns?, &row.scheduler))).min_by_key(|(ns, _)| *ns)?;
+    let is_refuted = real(iteration_ns) < real(row.bound_ns) * (1.0 - SAME) - ROUNDED;
+    is_refuted.then(|| {
+        let message = format!(
+            "{}: {} claims that no iteration takes less than {} ns, but one of {refuter} takes {iteration_ns} ns",
+            named(row),
+            row.scheduler,
+            row.bound_ns
+        );
+        Finding::new(Fault::RefutedTime, message)
+    })
 }
 
 /// Whether a row's bound covers the schedule of the other row: one of the same net and machine that takes no more memory
@@ -71,10 +77,6 @@ fn names_net_and_machine(row: &ScheduleRow) -> impl PartialEq {
     let ScheduleRow { workload, batch, machine, rates_digest, times, .. } = row;
     let links = [row.copy_out, row.copy_in].map(f64::to_bits);
     (workload, *batch, machine, rates_digest, times, links, [row.base, row.compute_ns])
-}
-
-fn inconsistent(row: &ScheduleRow) -> Option<Finding> {
-    Some(Finding::inconsistent(&named(row), &row.scheduler, &row.cell, &contradiction(row)?))
 }
 
 fn contradiction(row: &ScheduleRow) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::pairs::{CellName, Pair};
 use super::timing::TimeChange;
 use super::verdict::{Sides, Verdict};
-use crate::record::{Record, Status};
+use crate::rows::{Record, Status};
 
 /// The number of repetitions that distinguishes a change from chance.
 const ENOUGH: usize = 5;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::DiffOptions;
 use super::change::Change;
+use super::options::DiffOptions;
 use super::pairs::Pairing;
 use super::verdict::{Sides, Verdict};
-use crate::record::{Lane, Record};
+use crate::rows::{Lane, Record};
 
 /// A difference between the sides that does not come from the planners.
 #[derive(Clone, Debug, PartialEq, Eq)]

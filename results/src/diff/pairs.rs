@@ -1,9 +1,9 @@
 //! Pairs the cells of two sides.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use crate::cells::latest_builds;
-use crate::record::Record;
+use crate::rows::{Record, latest_builds};
 
 /// The identity of a cell, independent of the build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,19 @@ impl CellName {
             target_bytes: record.target_bytes,
             wall_limit_ns: record.wall_limit_ns,
             memory_limit_bytes: record.memory_limit_bytes,
+        }
+    }
+}
+
+impl fmt::Display for CellName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.label, self.workload)?;
+        if self.seed != 0 {
+            write!(f, ", seed {}", self.seed)?;
+        }
+        match self.target_bytes {
+            Some(bytes) => write!(f, ", capacity {bytes}"),
+            None => Ok(()),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::DiffOptions;
 use super::chance::ERROR;
 use super::change::Change;
+use super::options::DiffOptions;
 use super::timing::{PlannerEvidence, TimeChange, Times, beyond};
 use super::verdict::{Sides, Verdict};
 use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::DiffOptions;
 use super::chance::{ERROR, Evidence, Strays, of_a_cell, of_a_planner};
+use super::options::DiffOptions;
 use super::pairs::{Pair, Pairing};
 use super::verdict::{Sides, Verdict};
-use crate::record::{Lane, Record};
+use crate::rows::{Lane, Record};
 use crate::statistics::{Interval, bootstrap_ratio, count, median};
 
 const LEVEL: f64 = 0.95;

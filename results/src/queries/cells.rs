@@ -9,12 +9,12 @@ use planlab_dsa::{Evidence, Stop};
 use polars::prelude::*;
 
 use super::planners::{Planner, Planners};
-use super::{PENALTY_GAP, Tables, collect, read, refused, rows};
+use super::scores::PENALTY_GAP;
 use crate::StoreError;
-use crate::columns::Table;
-use crate::fields::{Field as _, table};
-use crate::frame::names;
-use crate::record::{Lane, Status};
+use crate::columns::{Field as _, Table, table};
+use crate::files::frame::names;
+use crate::rows::{Lane, Status};
+use crate::tables::{Tables, collect, read, refused, rows};
 
 table! {
     /// A cell in a report: its first repetition, the best bound, the times of all repetitions. Strings that many cells

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use planlab_dsa::{Digest, Instance, Scope};
 use polars::prelude::*;
 
-use super::{Tables, collect, read, refused, rows};
 use crate::StoreError;
 use crate::audit::{Fault, Finding, audit, by, or_none};
-use crate::fields::table;
-use crate::frame::names;
-use crate::record::{Record, Status};
+use crate::columns::table;
+use crate::files::frame::{from_frame, names};
+use crate::rows::{Record, Status};
+use crate::store::{load_instance, load_plan};
+use crate::tables::{Tables, collect, read, refused, rows};
 
 table! {
     /// A row whose plan the store keeps.
@@ -62,7 +63,7 @@ impl Tables {
             read(kept.select(names::<KeptPlan>().into_iter().map(col).collect::<Vec<_>>()))?;
         let mut findings = Vec::new();
         for (digest, rows) in by(&rows, |row| &*row.instance) {
-            match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
+            match digest_of(dir, digest).and_then(|digest| load_instance(dir, digest)) {
                 Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
                 Err(error) => findings.push(missing("instance", &rows, &error)),
             }
@@ -78,7 +79,7 @@ impl Tables {
         let cells =
             cells.column("cell").map_err(refused)?.as_materialized_series().implode().map_err(refused)?;
         let is_one = col("cell").is_in(lit(cells.into_series()), false);
-        crate::frame::from_frame(collect(self.rows.clone().filter(is_one))?)
+        from_frame(collect(self.rows.clone().filter(is_one))?)
     }
 
     /// Instances that are claimed infeasible, or with a bound above the height of a verified plan in its scope.
@@ -132,7 +133,7 @@ impl Tables {
 
 fn plans_of(dir: &Path, instance: &Instance, rows: &[&KeptPlan], findings: &mut Vec<Finding>) {
     for (plan, rows) in by(rows.iter().copied(), |row| &*row.plan) {
-        let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
+        let loaded = match digest_of(dir, plan).and_then(|digest| load_plan(dir, digest)) {
             Ok(loaded) => loaded,
             Err(error) => {
                 findings.push(missing("plan", &rows, &error));

@@ -2,12 +2,13 @@
 
 use polars::prelude::*;
 
-use super::leaderboard::mean_of;
-use super::{Cells, GAP_SHIFT, read, rows};
+use super::cells::Cells;
+use super::scores::{GAP_SHIFT, mean_of};
 use crate::StoreError;
-use crate::fields::table;
-use crate::record::Status;
+use crate::columns::table;
+use crate::rows::Status;
 use crate::statistics::ShiftedMean;
+use crate::tables::{read, rows};
 
 table! {
     /// The result of a planner on a workload, from its first cell there.

@@ -3,10 +3,11 @@
 
 use polars::prelude::*;
 
-use super::{Cells, read, rows};
+use super::cells::Cells;
 use crate::StoreError;
-use crate::fields::table;
-use crate::record::Status;
+use crate::columns::table;
+use crate::rows::Status;
+use crate::tables::{read, rows};
 
 table! {
     /// The height of a planner on a workload.

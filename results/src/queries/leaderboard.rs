@@ -2,17 +2,14 @@
 
 use polars::prelude::*;
 
-use super::{Cells, read, refused, rows, small};
+use super::cells::Cells;
+use super::scores::{GAP_SHIFT, mean_of};
 use crate::StoreError;
-use crate::fields::{Field as _, table};
-use crate::record::Status;
-use crate::statistics::{ShiftedMean, shifted_geometric_mean};
+use crate::columns::{Field as _, table};
+use crate::rows::Status;
+use crate::statistics::ShiftedMean;
+use crate::tables::{read, refused, rows, small};
 
-/// A shift of 1 % prevents gaps of 0 from dominating a geometric mean.
-pub const GAP_SHIFT: f64 = 0.01;
-/// The gap that a mean counts for a cell without an answer: that of a plan twice as high as the bound. No answer counts for
-/// more, so that nobody gains by having none.
-pub const PENALTY_GAP: f64 = 1.0;
 /// 1 ms, in nanoseconds.
 const TIME_SHIFT: f64 = 1e6;
 
@@ -45,7 +42,7 @@ table! {
 }
 
 impl Leader {
-    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`], of gaps up to [`PENALTY_GAP`], which also counts where an
+    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`], of gaps up to [`PENALTY_GAP`](super::PENALTY_GAP), which also counts where an
     /// answer lacks. Its failures are the cells that were not to have one.
     #[must_use]
     pub fn mean_gap(&self) -> ShiftedMean {
@@ -58,12 +55,6 @@ impl Leader {
     pub fn mean_time(&self) -> ShiftedMean {
         mean_of(&self.scored_times, self.cells, TIME_SHIFT)
     }
-}
-
-/// The shifted mean of these values; the other cells count as failures.
-pub(super) fn mean_of(values: &[f64], cells: usize, shift: f64) -> ShiftedMean {
-    let missing = std::iter::repeat_n(None, cells.saturating_sub(values.len()));
-    shifted_geometric_mean(values.iter().copied().map(Some).chain(missing), shift)
 }
 
 /// The subject of a leaderboard: a suite, or the workloads of one route in it.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use planlab_dsa::Evidence;
 use polars::prelude::*;
 
-use super::{Cells, Tables, collect, read, refused, rows};
+use super::cells::Cells;
 use crate::StoreError;
-use crate::fields::table;
-use crate::frame::names;
-use crate::record::{Lane, Record, Status};
+use crate::columns::table;
+use crate::files::frame::names;
+use crate::rows::{Lane, Record, Status};
+use crate::tables::{Tables, collect, read, refused, rows};
 
 table! {
     /// The values that differ between the rows of a cell.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::Stop;
 use polars::prelude::*;
 
-use super::{Tables, read, refused, small};
 use crate::StoreError;
-use crate::fields::{Field as _, table};
-use crate::format::{nanoseconds, real};
-use crate::frame::frame_of;
-use crate::record::{Status, planner_label};
+use crate::columns::{Field as _, table};
+use crate::files::frame::frame_of;
+use crate::rows::{Status, planner_label};
+use crate::show::format::{nanoseconds, real};
+use crate::tables::{Tables, read, refused, small};
 
 /// A planner with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

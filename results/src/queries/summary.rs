@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use polars::prelude::*;
 
-use super::{Tables, collect, read, refused, rows, small};
 use crate::StoreError;
-use crate::fields::{Field as _, table};
-use crate::frame::names;
-use crate::record::{Provenance, Status};
+use crate::columns::{Field as _, table};
+use crate::files::frame::names;
+use crate::rows::{Provenance, Status};
+use crate::tables::{Tables, collect, read, refused, rows, small};
 
 /// A time limit in nanoseconds, and a memory limit in bytes.
 pub type Limits = (Option<u64>, Option<u64>);

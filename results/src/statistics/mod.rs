@@ -16,4 +16,4 @@ pub use summary::{
     Interval, ShiftedMean, bootstrap, bootstrap_ratio, median, median_interval, shifted_geometric_mean,
 };
 
-pub(crate) use crate::format::{count_real as count, real};
+pub(crate) use crate::show::format::{count_real as count, real};

@@ -1,0 +1,61 @@
+//! An audit: checks over rows of one kind, and what these checks share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::{Fault, Finding};
+use crate::rows::Row;
+
+/// A check over all rows of a kind.
+pub(super) type Check<R> = fn(&[R], &mut Vec<Finding>);
+
+/// What these checks find, and missing repetitions; refutations first.
+pub(super) fn run<R: Row>(rows: &[R], checks: &[Check<R>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    checks.iter().for_each(|check| check(rows, &mut findings));
+    missing_repetitions(rows, &mut findings);
+    findings.sort_by_key(|finding| !finding.is_refutation());
+    findings
+}
+
+pub(crate) fn or_none(value: Option<u64>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+pub(crate) fn by<'r, R: 'r, K: Ord>(
+    rows: impl IntoIterator<Item = &'r R>,
+    key: impl Fn(&'r R) -> K,
+) -> BTreeMap<K, Vec<&'r R>> {
+    let mut groups: BTreeMap<K, Vec<&R>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(key(row)).or_default().push(row);
+    }
+    groups
+}
+
+/// Adds a finding if rows about a subject have several values.
+pub(super) fn disagree(
+    subject: &str,
+    field: &str,
+    values: impl Iterator<Item = String>,
+    findings: &mut Vec<Finding>,
+) {
+    let values: BTreeSet<String> = values.collect();
+    if values.len() > 1 {
+        let values = values.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("{subject}: rows disagree on {field}: {values}");
+        findings.push(Finding::new(Fault::InstanceMismatch, message));
+    }
+}
+
+fn missing_repetitions<R: Row>(rows: &[R], findings: &mut Vec<Finding>) {
+    for (cell, rows) in by(rows, |row| row.key().0) {
+        let there: BTreeSet<u32> = rows.iter().map(|row| row.key().1).collect();
+        let last = there.last().copied().unwrap_or(0);
+        let missing: Vec<String> = (0..last).filter(|n| !there.contains(n)).map(|n| n.to_string()).collect();
+        if let (false, Some(row)) = (missing.is_empty(), rows.first()) {
+            let (workload, planner, missing) = (row.workload(), row.contender_key(), missing.join(", "));
+            let message = format!("{workload}: {planner} (cell {cell}): no rows for repetitions {missing}");
+            findings.push(Finding::new(Fault::MissingRepetitions, message));
+        }
+    }
+}

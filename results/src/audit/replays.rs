@@ -1,0 +1,46 @@
+//! Checks that replays served what was requested, within their capacity.
+
+use planlab_dsa::performance::End;
+
+use super::checks::{by, disagree, run};
+use super::finding::{Fault, Finding};
+use crate::rows::ReplayRow;
+
+/// All problems in a set of replays, refutations first.
+#[must_use]
+pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
+    run(rows, &[false_replays, requests])
+}
+
+fn false_replays(rows: &[ReplayRow], findings: &mut Vec<Finding>) {
+    findings.extend(rows.iter().filter_map(false_replay));
+}
+
+/// Repetitions of a cell serve the same requests.
+fn requests(rows: &[ReplayRow], findings: &mut Vec<Finding>) {
+    for (cell, rows) in by(rows, |row| row.cell.as_str()) {
+        let values = rows.iter().map(|row| format!("{} of {}", row.requests, row.requested_peak));
+        disagree(cell, "the requests", values, findings);
+    }
+}
+
+fn false_replay(row: &ReplayRow) -> Option<Finding> {
+    let ReplayRow { workload, contender, device, capacity, .. } = row;
+    let reserved = row.performance.reserved_peak;
+    let reason = match row.performance.status {
+        End::Corrupt => {
+            let message = format!("{workload}: {contender} on {device}: {}", row.performance.reason);
+            return Some(Finding::new(Fault::CorruptReplay, message));
+        }
+        // On other devices the figure comes from a counter, which may be lower than the requests.
+        End::Complete if device == "simulated" && reserved < row.requested_peak => {
+            format!("it served {} bytes at once, but reserved {reserved} at most", row.requested_peak)
+        }
+        End::Complete => {
+            let capacity = capacity.filter(|&capacity| capacity < reserved)?;
+            format!("it reserved {reserved} bytes of a capacity of {capacity}")
+        }
+        _ => return None,
+    };
+    Some(Finding::inconsistent(workload, contender, &row.cell, &reason))
+}

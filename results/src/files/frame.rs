@@ -1,0 +1,87 @@
+//! Converts rows to and from polars tables and Parquet files.
+//!
+//! One column per field, raw integers. Columns of the provenance begin with `machine_`. The samples of a [`Record`] are
+//! one list column; its trajectory is three list columns of equal lengths.
+
+use std::path::Path;
+
+use polars::prelude::*;
+
+use crate::StoreError;
+use crate::columns::{self, Field, Kind, Table};
+use crate::rows::{Record, ReplayRow, Row, ScheduleRow};
+
+/// Converts rows to a table: one column per field, in the order of [`Record`].
+///
+/// # Errors
+///
+/// Errors of polars; none are known to occur.
+pub fn to_frame(records: &[Record]) -> PolarsResult<DataFrame> {
+    frame_of(&records.iter().collect::<Vec<_>>())
+}
+
+/// The rows of a table made by [`to_frame`].
+///
+/// # Errors
+///
+/// [`StoreError::BadFile`] if a column is missing, has another type or holds an unknown name.
+pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
+    Record::read(&Table::of_frame(Path::new("table"), frame), "")
+}
+
+/// Converts replays to a table, like [`to_frame`]; the samples have one list column per figure.
+///
+/// # Errors
+///
+/// Like [`to_frame`].
+pub fn replays_to_frame(rows: &[ReplayRow]) -> PolarsResult<DataFrame> {
+    frame_of(&rows.iter().collect::<Vec<_>>())
+}
+
+/// Converts schedules to a table, like [`to_frame`].
+///
+/// # Errors
+///
+/// Like [`to_frame`].
+pub fn schedules_to_frame(rows: &[ScheduleRow]) -> PolarsResult<DataFrame> {
+    frame_of(&rows.iter().collect::<Vec<_>>())
+}
+
+/// The column names of such rows.
+pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
+    let mut columns = Vec::new();
+    R::write("", &[], &mut columns);
+    columns.iter().map(|column| column.name().clone()).collect()
+}
+
+pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
+    let mut columns = Vec::new();
+    R::write("", rows, &mut columns);
+    DataFrame::new(rows.len(), columns)
+}
+
+/// Columns that the first stores lack.
+const LATER: [&str; 5] =
+    ["reported_ns", "orders_run", "orders_failed", "order_bound", "bound_without_in_place"];
+
+const fn kind<R: Row>() -> Kind {
+    Kind { name: R::KIND, version: R::KNOWN }
+}
+
+pub(crate) fn encode<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
+    let bytes = frame_of(rows).and_then(|mut frame| columns::encode(kind::<R>(), Vec::new(), &mut frame));
+    bytes.map_err(|error| StoreError::bad_file(Path::new("shard"), &error))
+}
+
+pub(crate) fn decode<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
+    R::read(&Table::decode(path, bytes, kind::<R>())?, "")
+}
+
+/// Some columns of a shard, in the order of `schema`.
+pub(crate) fn decode_columns<R: Row>(
+    path: &Path,
+    bytes: Vec<u8>,
+    schema: &Schema,
+) -> Result<DataFrame, StoreError> {
+    columns::decode_columns(path, bytes, kind::<R>(), schema, &LATER)
+}

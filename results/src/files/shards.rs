@@ -1,0 +1,182 @@
+//! Shards: rows that were moved from a journal into Parquet files, `<n>-<digest>.parquet`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::disk;
+#[cfg(feature = "parquet")]
+use super::frame;
+use super::journal::{self, Content, Journal};
+use super::latest::Latest;
+use super::manifest::Manifest;
+#[cfg(feature = "parquet")]
+use super::manifest::Shard;
+use crate::StoreError;
+use crate::rows::{Row, each_kind};
+
+/// The rows of one kind in a store that is open for writing: a journal, and the shards before it.
+#[derive(Debug)]
+pub(crate) struct Rows<R> {
+    journal: Journal<R>,
+    pub(crate) latest: Latest<R>,
+    /// Indices of rows that are not in any shard yet.
+    fresh: BTreeSet<usize>,
+}
+
+impl<R: Row> Rows<R> {
+    /// Opens the journal; also returns an incomplete last line.
+    pub(crate) fn open(dir: &Path) -> Result<(Self, Option<(u64, u64)>), StoreError> {
+        let (journal, Content { rows, torn, .. }) = Journal::open(&dir.join(R::JOURNAL))?;
+        let mut latest = Latest::of(read_all(dir)?);
+        let fresh = rows.into_iter().filter_map(|row| latest.put(row)).collect();
+        Ok((Self { journal, latest, fresh }, torn))
+    }
+
+    /// Appends rows with one flush; on failure, the journal is unchanged.
+    pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
+        self.journal.append(rows)?;
+        self.fresh.extend(rows.iter().filter_map(|row| self.latest.put(row.clone())));
+        Ok(())
+    }
+
+    /// Moves the journal's rows into a new shard and returns its path; `None` if there are no rows to move. The shard
+    /// is on disk and in the manifest before the journal is emptied.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn compact(&mut self, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+        let rows: Vec<&R> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
+        let shard = if rows.is_empty() { None } else { Some(write(dir, &rows)?) };
+        self.fresh.clear();
+        if !self.journal.is_empty() {
+            self.journal.clear()?;
+        }
+        Ok(shard)
+    }
+}
+
+/// The latest row of each cell and repetition; a writer may be active.
+pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
+    let journal = journal::read(&dir.join(R::JOURNAL))?;
+    Ok(Latest::of(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
+}
+
+pub(crate) fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    disk::list(&dir.join(R::SHARDS), "parquet")
+}
+
+/// The rows of all shards.
+#[cfg(feature = "parquet")]
+fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    let mut rows = Vec::new();
+    for path in list::<R>(dir)? {
+        rows.append(&mut read(&path)?);
+    }
+    Ok(rows)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    match list::<R>(dir)?.into_iter().next() {
+        Some(path) => {
+            Err(StoreError::bad_file(&path, &"this program was built without Parquet and cannot read shards"))
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The rows of a shard; an empty list if the file has disappeared meanwhile.
+#[cfg(feature = "parquet")]
+fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
+    match content(path)? {
+        Some(bytes) => frame::decode(path, bytes),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The content of a shard, checked against its name; `None` if the file has disappeared meanwhile.
+#[cfg(feature = "parquet")]
+pub(crate) fn content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(bytes) = disk::read_if_there(path)? else { return Ok(None) };
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    // A shard that someone else named has no digest to check.
+    let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
+        number.parse::<u64>().is_ok()
+            && rest.len() == digest.len()
+            && rest.bytes().all(|b| b.is_ascii_hexdigit())
+    });
+    if is_ours && !name.ends_with(&digest) {
+        let reason = "it is damaged: its content has another digest than its name says; \
+                      `planlab audit --repair` sets it aside";
+        return Err(StoreError::bad_file(path, &reason));
+    }
+    Ok(Some(bytes))
+}
+
+/// The shards that cannot be read.
+#[cfg(feature = "parquet")]
+pub(crate) fn damaged<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut damaged = Vec::new();
+    for path in list::<R>(dir)? {
+        match read::<R>(&path) {
+            Err(StoreError::BadFile { .. }) => damaged.push(path),
+            rows => drop(rows?),
+        }
+    }
+    Ok(damaged)
+}
+
+#[cfg(feature = "parquet")]
+fn write<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
+    let bytes = frame::encode(rows)?;
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    let folder = dir.join(R::SHARDS);
+    disk::create_folder(&folder)?;
+    let path = folder.join(format!("{:06}-{digest}.parquet", next_number::<R>(dir)?));
+    let mut manifest = with_all(dir, Manifest::read(dir)?)?;
+    disk::write_whole(&path, &bytes)?;
+    manifest.list(R::SHARDS).push(shard(&path, rows.len()));
+    manifest.write(dir)?;
+    Ok(path)
+}
+
+#[cfg(feature = "parquet")]
+fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
+    let shards = list::<R>(dir)?;
+    let numbers = shards.iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        name.split_once('-')?.0.parse::<u64>().ok()
+    });
+    Ok(numbers.max().map_or(1, |last| last + 1))
+}
+
+/// The manifest, completed with shards that it does not list yet.
+#[cfg(feature = "parquet")]
+pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
+    each_kind!(R => name_all::<R>(dir, &mut manifest)?);
+    Ok(manifest)
+}
+
+#[cfg(feature = "parquet")]
+fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
+    for path in list::<R>(dir)? {
+        let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
+        if !manifest.list(R::SHARDS).iter().any(is_named) {
+            let rows = read::<R>(&path)?.len();
+            manifest.list(R::SHARDS).push(shard(&path, rows));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn with_all(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
+    each_kind!(R => drop(read_all::<R>(dir)?));
+    Ok(manifest)
+}
+
+#[cfg(feature = "parquet")]
+fn shard(path: &Path, rows: usize) -> Shard {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Shard { name, rows: rows as u64 }
+}

@@ -1,0 +1,101 @@
+//! One row of a framework measurement: an unmodified framework runs a net under one allocator, in its own process.
+
+use planlab_dsa::performance::End;
+use serde::{Deserialize, Serialize};
+
+use super::provenance::Provenance;
+
+/// The version of the row; raised when a field changes its meaning.
+pub const FRAMEWORK_SCHEMA: u32 = 1;
+
+/// The contender that serves requests from a plan.
+pub const PLANLAB: &str = "planlab";
+
+/// One process: one contender on one net. Raw integers: bytes, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameworkRow {
+    /// [`FRAMEWORK_SCHEMA`].
+    pub schema: u32,
+    /// Digest of everything that defines the row except the repetition: framework, net, mode, batch, threads, numbers
+    /// of propagations, contender with its settings, machine, and for planlab the library.
+    pub cell: String,
+    /// The number of the process, from 0.
+    pub repetition: u32,
+    /// The framework with its version: `torch-1.13.0a0`, `onnxruntime-1.32.0`.
+    pub framework: String,
+    /// The net: `resnet18`.
+    pub net: String,
+    /// `infer` or `train`.
+    pub mode: String,
+    /// Images or sentences per propagation.
+    pub batch: u64,
+    /// Threads that the framework may use.
+    pub threads: u32,
+    /// `glibc`, `jemalloc/keep`, `planlab`, ...
+    pub contender: String,
+    /// The contender's environment variables; empty for its defaults.
+    pub settings: String,
+    /// `complete` or `failed`.
+    pub status: End,
+    /// Why there is no figure; empty if there is one.
+    pub reason: String,
+    /// Propagations before the timed ones, the first included.
+    pub warm_up: u32,
+    /// Wall time of each timed propagation; if inputs of several lengths alternate, the mean of each turn.
+    pub wall_ns: Vec<u64>,
+    /// CPU time of each timed propagation, over all threads of the process.
+    pub cpu_ns: Vec<u64>,
+    /// Minor page faults of each timed propagation.
+    pub faults: Vec<u64>,
+    /// Wall time of the first propagation.
+    pub first_wall_ns: Option<u64>,
+    /// CPU time of the first propagation.
+    pub first_cpu_ns: Option<u64>,
+    /// Minor page faults of the first propagation.
+    pub first_faults: Option<u64>,
+    /// Resident bytes before the first propagation: the program, its libraries and the weights.
+    pub resident_before: Option<u64>,
+    /// The most bytes ever resident.
+    pub resident_peak: Option<u64>,
+    /// The most bytes resident during the timed propagations; `None` if the kernel does not report it.
+    pub steady_peak: Option<u64>,
+    /// Digest of the net's output; for training, of all losses and weights.
+    pub digest: Option<String>,
+    /// Large requests of the process. This field and those below exist only for planlab.
+    pub requests: Option<u64>,
+    /// Large requests served from a plan.
+    pub planned: Option<u64>,
+    /// The number of plans made.
+    pub plans: Option<u64>,
+    /// Time spent planning, on a separate thread.
+    pub planning_ns: Option<u64>,
+    /// Height of the highest plan.
+    pub plan_height: Option<u64>,
+    /// Load of that plan's round.
+    pub plan_load: Option<u64>,
+    /// When the process started, nanoseconds since 1970.
+    pub started_ns: u64,
+    /// Machine and build.
+    pub provenance: Provenance,
+}
+
+impl FrameworkRow {
+    /// The contradiction in this row; `None` if it is plausible.
+    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+        let timed = self.wall_ns.len();
+        if self.cpu_ns.len() != timed || self.faults.len() != timed {
+            return Some("`wall_ns`, `cpu_ns` and `faults` have different lengths");
+        }
+        let lacks = timed == 0 || self.digest.is_none();
+        (self.status == End::Complete && lacks).then_some("it is complete, but has no times or no `digest`")
+    }
+
+    pub(crate) fn key(&self) -> (String, u32) {
+        (self.cell.clone(), self.repetition)
+    }
+
+    /// Rows with figures come before rows without; among equals the later wins.
+    pub(crate) fn rank(&self) -> (bool, u64) {
+        (self.status == End::Complete, self.started_ns)
+    }
+}

@@ -1,0 +1,223 @@
+//! One row of a scheduler's result: the training of a net on a machine with limited memory.
+
+use planlab_dsa::{Evidence, Stop};
+use serde::{Deserialize, Serialize};
+
+use super::key::WorkloadKey;
+use super::provenance::Provenance;
+use super::row::row;
+use super::status::Status;
+use crate::columns::{numbers, table};
+use crate::show::format::real;
+
+/// The version of the row; raised when a column changes its meaning.
+pub const SCHEDULE_SCHEMA: u32 = 1;
+
+/// A point of a scheduler's trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Improvement {
+    /// Nanoseconds since the start of the run.
+    pub elapsed_ns: u64,
+    /// Simulated iterations until then.
+    pub work: u64,
+    /// Time of an iteration with the best schedule, in nanoseconds.
+    pub iteration_ns: u64,
+}
+
+/// The times of a schedule if operations deviate from their assumed times: each takes up to `percent` more or less,
+/// uniformly at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// The largest deviation in percent.
+    pub percent: u64,
+    /// The number of draws.
+    pub draws: u64,
+    /// Median time of an iteration over the draws, in nanoseconds.
+    pub median_ns: u64,
+    /// Time of the slowest iteration in nanoseconds.
+    pub worst_ns: u64,
+    /// Median time of the passes alone with the same draws, in nanoseconds: a lower bound for every schedule.
+    pub compute_ns: u64,
+}
+
+numbers! {
+    Improvement { elapsed_ns, work, iteration_ns }
+    Disturbance { percent, draws, median_ns, worst_ns, compute_ns }
+}
+
+table! {
+    /// One row: a scheduler on a problem, and a repetition. Raw integers: bytes, nanoseconds.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct ScheduleRow as "" {
+        /// [`SCHEDULE_SCHEMA`].
+        pub schema: u32,
+        /// Digest of everything that defines the cell: problem, scheduler, planner, version, limits, seed.
+        pub cell: String,
+        /// The repetition, from 0.
+        pub repetition: u32,
+        /// The suite that contains it, or empty.
+        pub suite: String,
+        /// Workload key: `ideal/resnet50/train/b512`.
+        pub workload: WorkloadKey,
+        /// Digest of the problem: the store keeps it as `problems/<digest>.jsonl`.
+        pub problem: String,
+        /// Images or sequences per iteration.
+        pub batch: u64,
+        /// The number of functions in the net.
+        pub functions: u64,
+        /// The number of feature maps that a backward pass reads: each is kept, swapped or recomputed.
+        pub maps: u64,
+        /// The machine's key.
+        pub machine: String,
+        /// Digest of the machine without its memory: different machine files may share one key.
+        pub rates_digest: Option<String> = None,
+        /// The source of the passes' times: `roofline` or `given`.
+        pub times: Option<String> = None,
+        /// Bytes per second from the device to the host.
+        pub copy_out: f64,
+        /// Bytes per second from the host to the device.
+        pub copy_in: f64,
+        /// Memory available to the schedule in bytes, base included.
+        pub capacity: u64,
+        /// Bytes that are always in use: parameters and workspace.
+        pub base: u64,
+        /// Time of an iteration without waiting in nanoseconds: every pass once.
+        pub compute_ns: u64,
+        /// Scheduler key.
+        pub scheduler: String,
+        /// Digest of the scheduler's sources.
+        pub scheduler_version: String,
+        /// Seed of the run.
+        pub seed: u64,
+        /// Wall limit in nanoseconds.
+        pub wall_limit_ns: Option<u64>,
+        /// Memory limit of the process in bytes.
+        pub memory_limit_bytes: Option<u64>,
+        /// Work limit in simulated iterations.
+        pub work_limit: Option<u64>,
+        /// The mechanism that enforced the limits.
+        pub mechanism: String,
+        /// How the run ended. `feasible` and `optimal` mean that the bytes in use fit at every moment;
+        /// [`fits`](Self::fits) says whether a plan of their offsets fits too.
+        pub status: Status,
+        /// Why the run stopped, if the child could report it.
+        pub stop: Option<Stop>,
+        /// What went wrong, or why there is no schedule; empty if there is one.
+        pub reason: String,
+        /// Exit code of the child.
+        pub exit_code: Option<i32>,
+        /// Signal that ended the child.
+        pub signal: Option<i32>,
+        /// The end of the child's stderr.
+        pub stderr_tail: String,
+        /// Time of an iteration with the best valid schedule, in nanoseconds.
+        pub iteration_ns: Option<u64>,
+        /// A proven lower bound on the time of schedules in `bound_scope`, in nanoseconds.
+        pub bound_ns: u64,
+        /// The evidence for the bound: `compute` or `lp`.
+        pub bound_evidence: String,
+        /// The schedules for which the bound holds: `any`. Older versions had bounds on `classes`, those that keep, swap
+        /// or recompute each map.
+        pub bound_scope: String,
+        /// Feature maps that stay on the device.
+        pub kept: Option<u64>,
+        /// Feature maps that are copied to the host and back.
+        pub swapped: Option<u64>,
+        /// Feature maps that are dropped and computed again.
+        pub recomputed: Option<u64>,
+        /// Bytes that are copied to the host.
+        pub copied_out: Option<u64>,
+        /// Time spent recomputing functions in nanoseconds.
+        pub recompute_ns: Option<u64>,
+        /// The most bytes in use at once, base included.
+        pub live_peak: Option<u64>,
+        /// Memory in bytes for the offsets of an online best fit, base included.
+        pub best_fit_height: Option<u64>,
+        /// Memory in bytes for the best offsets, base included.
+        pub height: Option<u64>,
+        /// A proven bound on `height` in bytes.
+        pub height_bound: Option<u64>,
+        /// The evidence for that bound.
+        pub height_evidence: Evidence,
+        /// The planner that placed the buffers.
+        pub planner: String,
+        /// The wall limit of its run in nanoseconds.
+        pub planner_wall_ns: Option<u64>,
+        /// How the planner ended, `feasible` for example; empty if no planner was run. Without a plan from the planner,
+        /// the height is that of the online best fit.
+        #[serde(default)]
+        pub planner_status: String,
+        /// The planner's reason, if any.
+        #[serde(default)]
+        pub planner_reason: String,
+        /// The schedule's times under deviations.
+        pub disturbed: Vec<Disturbance>,
+        /// Time of the run in nanoseconds, simulations and validations included.
+        pub elapsed_ns: Option<u64>,
+        /// CPU time of the child in nanoseconds.
+        pub cpu_ns: Option<u64>,
+        /// The most resident memory of the child in bytes.
+        pub peak_rss_bytes: Option<u64>,
+        /// The number of simulated iterations.
+        pub work: u64,
+        /// The best schedule over time.
+        pub trajectory: Vec<Improvement>,
+        /// Digest of the placement instance of the schedule's buffers.
+        pub instance: Option<String>,
+        /// Digest of the plan of their offsets.
+        pub plan: Option<String>,
+        /// Digest of the schedule: the store keeps it as `events/<digest>.jsonl`.
+        pub schedule: Option<String>,
+        /// Start time in nanoseconds since 1970.
+        pub started_ns: u64,
+        /// Machine and build.
+        pub provenance: Provenance,
+    }
+}
+
+impl ScheduleRow {
+    /// Whether the buffers fit with their offsets; `None` without a schedule, or without a plan for it.
+    #[must_use]
+    pub fn fits(&self) -> Option<bool> {
+        Some(self.height? <= self.capacity)
+    }
+
+    /// Images or sequences per second; `None` without a schedule.
+    #[must_use]
+    pub fn images_per_second(&self) -> Option<f64> {
+        self.iteration_ns.map(|ns| per_second(self.batch, ns))
+    }
+
+    /// Images per second without any waiting.
+    #[must_use]
+    pub fn images_per_second_at_most(&self) -> f64 {
+        per_second(self.batch, self.compute_ns)
+    }
+
+    /// (iteration - bound) / bound, and 0 if the two differ by rounding alone.
+    #[must_use]
+    pub fn gap(&self) -> Option<f64> {
+        let above = self.iteration_ns?.saturating_sub(self.bound_ns);
+        // Both are rounded to nanoseconds.
+        let gap = if above > 1 { real(above) / real(self.bound_ns) } else { 0.0 };
+        (self.bound_ns > 0).then_some(if gap > ROUNDING { gap } else { 0.0 })
+    }
+
+    /// The slowdown compared with an iteration without waiting: 1 - speed / highest speed.
+    #[must_use]
+    pub fn loss(&self) -> Option<f64> {
+        let iteration = real(self.iteration_ns?);
+        (iteration > 0.0).then(|| 1.0 - real(self.compute_ns) / iteration)
+    }
+}
+
+fn per_second(batch: u64, ns: u64) -> f64 {
+    if ns == 0 { 0.0 } else { real(batch) * 1e9 / real(ns) }
+}
+
+/// The relative difference of two times below which they count as equal.
+const ROUNDING: f64 = 1e-9;
+
+row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], scheduler, |row| row
+    .status
+    .worth());

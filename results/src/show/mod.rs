@@ -1,0 +1,4 @@
+//! Numbers and tables as text.
+
+pub mod format;
+pub mod table;

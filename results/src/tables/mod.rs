@@ -1,0 +1,15 @@
+//! A store as tables: lazy frames, which SQL sees too. [`COLUMNS`] gives the meaning of each column.
+
+mod collect;
+mod frames;
+mod glossary;
+mod replays;
+pub(crate) mod rows;
+mod scan;
+mod schedules;
+mod sql;
+
+pub(crate) use collect::{collect, read, refused, small};
+pub use frames::Tables;
+pub use glossary::{COLUMNS, ColumnDoc};
+pub use sql::{Answer, Cell, STACK};
