@@ -13,6 +13,7 @@ mod columns;
 pub mod diff;
 mod error;
 mod files;
+mod named;
 #[cfg(feature = "parquet")]
 pub mod queries;
 pub mod recorded_peak;

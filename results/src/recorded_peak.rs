@@ -11,6 +11,8 @@
 //! assert_eq!(peak.explanation(), Explanation::WarmUp);
 //! ```
 
+use crate::named::named_enum;
+
 /// A recorded peak and ours, in reserved bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedPeak {
@@ -28,52 +30,27 @@ pub struct RecordedPeak {
     pub iterations_differ: bool,
 }
 
-/// The explanation of a recorded peak; the first that applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Explanation {
-    /// The window alone has the same peak.
-    Equal,
-    /// The window has another peak, and the process was not played: no conclusion.
-    NotPlayed,
-    /// The process has the same peak: initialisation and a warm-up iteration.
-    WarmUp,
-    /// The process has the same peak; in it an embedding's weight replaced an output layer's own. Whether the peak
-    /// needs that weight is not known.
-    TiedHead,
-    /// The process has another peak. The iterations of the window differ from each other; this is not proven to be the
-    /// cause.
-    IterationsDiffer,
-    /// The process has another peak. The trace does not show where its iterations begin; this is not proven to be the
-    /// cause.
-    NoIterations,
-    /// The process has another peak, and the window has one iteration or only equal ones.
-    Unexplained,
-}
-
-impl Explanation {
-    /// All explanations, in the order in which they are tried.
-    pub const ALL: [Self; 7] = [
-        Self::Equal,
-        Self::NotPlayed,
-        Self::WarmUp,
-        Self::TiedHead,
-        Self::IterationsDiffer,
-        Self::NoIterations,
-        Self::Unexplained,
-    ];
-
-    /// A short description.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::NotPlayed => "process not played",
-            Self::WarmUp => "warm-up",
-            Self::TiedHead => "warm-up and tied head",
-            Self::IterationsDiffer => "not explained: iterations differ",
-            Self::NoIterations => "not explained: no iteration marks",
-            Self::Unexplained => "not explained",
-        }
+named_enum! {
+    /// The explanation of a recorded peak; the first that applies.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Explanation {
+        /// The window alone has the same peak.
+        Equal = "equal",
+        /// The window has another peak, and the process was not played: no conclusion.
+        NotPlayed = "process not played",
+        /// The process has the same peak: initialisation and a warm-up iteration.
+        WarmUp = "warm-up",
+        /// The process has the same peak; in it an embedding's weight replaced an output layer's own. Whether the peak
+        /// needs that weight is not known.
+        TiedHead = "warm-up and tied head",
+        /// The process has another peak. The iterations of the window differ from each other; this is not proven to be
+        /// the cause.
+        IterationsDiffer = "not explained: iterations differ",
+        /// The process has another peak. The trace does not show where its iterations begin; this is not proven to be
+        /// the cause.
+        NoIterations = "not explained: no iteration marks",
+        /// The process has another peak, and the window has one iteration or only equal ones.
+        Unexplained = "not explained",
     }
 }
 
@@ -109,6 +86,7 @@ mod tests {
         let none = RecordedPeak { recorded: 10, window: 9, process: Some(9), ..RecordedPeak::default() };
         let none = RecordedPeak { iterations: 1, ..none };
         let equal = RecordedPeak { process: Some(10), ..none };
+        let unplayed = RecordedPeak { process: None, iterations: 0, ..none };
         for (peak, explanation) in [
             (RecordedPeak { window: 10, ..none }, Explanation::Equal),
             (equal, Explanation::WarmUp),
@@ -118,24 +96,15 @@ mod tests {
             (RecordedPeak { iterations: 5, iterations_differ: true, ..none }, Explanation::IterationsDiffer),
             (RecordedPeak { iterations: 5, ..none }, Explanation::Unexplained),
             (RecordedPeak { iterations: 0, ..none }, Explanation::NoIterations),
+            // Without the process nothing is known but an equal peak.
+            (unplayed, Explanation::NotPlayed),
+            (RecordedPeak { has_tied_head: true, iterations: 1, ..unplayed }, Explanation::NotPlayed),
+            (RecordedPeak { iterations: 5, iterations_differ: true, ..unplayed }, Explanation::NotPlayed),
+            (RecordedPeak { window: 10, ..unplayed }, Explanation::Equal),
         ] {
             assert_eq!(peak.explanation(), explanation, "{peak:?}");
         }
         assert!(Explanation::ALL.is_sorted());
-    }
-
-    #[test]
-    fn without_the_process_nothing_is_known_but_an_equal_peak() {
-        let unplayed = RecordedPeak { recorded: 10, window: 9, ..RecordedPeak::default() };
-        for peak in [
-            unplayed,
-            RecordedPeak { has_tied_head: true, iterations: 1, ..unplayed },
-            RecordedPeak { iterations: 5, iterations_differ: true, ..unplayed },
-            RecordedPeak { iterations: 5, ..unplayed },
-        ] {
-            assert_eq!(peak.explanation(), Explanation::NotPlayed, "{peak:?}");
-        }
-        assert_eq!(RecordedPeak { window: 10, ..unplayed }.explanation(), Explanation::Equal);
     }
 
     #[test]

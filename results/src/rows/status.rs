@@ -3,89 +3,50 @@
 use serde::{Deserialize, Serialize};
 
 use crate::columns::names;
+use crate::named::named_enum;
 
-/// How a cell ended; every row has exactly one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// A verified plan whose height equals a proven bound.
-    Optimal,
-    /// A verified plan.
-    Feasible,
-    /// A proven bound above the given capacity, or above that of an arena.
-    Infeasible,
-    /// Neither a plan nor a proof that none exists.
-    Unknown,
-    /// The planner does not honour a demand of the instance.
-    Unsupported,
-    /// The time limit was reached without a plan, or the planner did not stop and was killed (its last plan is kept).
-    Timeout,
-    /// The memory limit was reached without a plan.
-    OutOfMemory,
-    /// The child panicked or died from a signal that it caused itself.
-    Crashed,
-    /// The child was killed from outside.
-    Killed,
-    /// The plan overlaps. Rows from before `invalid-plan` existed also use it for plans that break another rule.
-    InvalidOverlap,
-    /// The plan breaks another rule of placement: a buffer has no row, moves from its pin, or ends past 2^64 - 1.
-    InvalidPlan,
-    /// The plan is not aligned.
-    Misaligned,
-    /// The plan needs more than an arena's capacity.
-    OverCapacity,
-    /// The bound lies above the height of a verified plan.
-    BoundRefuted,
-    /// The child's output is not an answer, or contradicts its own plan (a false height).
-    BadOutput,
-    /// The bench was interrupted.
-    Interrupted,
+named_enum! {
+    /// How a cell ended; every row has exactly one of these.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Status {
+        /// A verified plan whose height equals a proven bound.
+        Optimal = "optimal",
+        /// A verified plan.
+        Feasible = "feasible",
+        /// A proven bound above the given capacity, or above that of an arena.
+        Infeasible = "infeasible",
+        /// Neither a plan nor a proof that none exists.
+        Unknown = "unknown",
+        /// The planner does not honour a demand of the instance.
+        Unsupported = "unsupported",
+        /// The time limit was reached without a plan, or the planner did not stop and was killed (its last plan is
+        /// kept).
+        Timeout = "timeout",
+        /// The memory limit was reached without a plan.
+        OutOfMemory = "out-of-memory",
+        /// The child panicked or died from a signal that it caused itself.
+        Crashed = "crashed",
+        /// The child was killed from outside.
+        Killed = "killed",
+        /// The plan overlaps. Rows from before `invalid-plan` existed also use it for plans that break another rule.
+        InvalidOverlap = "invalid-overlap",
+        /// The plan breaks another rule of placement: a buffer has no row, moves from its pin, or ends past 2^64 - 1.
+        InvalidPlan = "invalid-plan",
+        /// The plan is not aligned.
+        Misaligned = "misaligned",
+        /// The plan needs more than an arena's capacity.
+        OverCapacity = "over-capacity",
+        /// The bound lies above the height of a verified plan.
+        BoundRefuted = "bound-refuted",
+        /// The child's output is not an answer, or contradicts its own plan (a false height).
+        BadOutput = "bad-output",
+        /// The bench was interrupted.
+        Interrupted = "interrupted",
+    }
 }
 
 impl Status {
-    /// All statuses, in the order of reports.
-    pub const ALL: [Self; 16] = [
-        Self::Optimal,
-        Self::Feasible,
-        Self::Infeasible,
-        Self::Unknown,
-        Self::Unsupported,
-        Self::Timeout,
-        Self::OutOfMemory,
-        Self::Crashed,
-        Self::Killed,
-        Self::InvalidOverlap,
-        Self::InvalidPlan,
-        Self::Misaligned,
-        Self::OverCapacity,
-        Self::BoundRefuted,
-        Self::BadOutput,
-        Self::Interrupted,
-    ];
-
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Optimal => "optimal",
-            Self::Feasible => "feasible",
-            Self::Infeasible => "infeasible",
-            Self::Unknown => "unknown",
-            Self::Unsupported => "unsupported",
-            Self::Timeout => "timeout",
-            Self::OutOfMemory => "out-of-memory",
-            Self::Crashed => "crashed",
-            Self::Killed => "killed",
-            Self::InvalidOverlap => "invalid-overlap",
-            Self::InvalidPlan => "invalid-plan",
-            Self::Misaligned => "misaligned",
-            Self::OverCapacity => "over-capacity",
-            Self::BoundRefuted => "bound-refuted",
-            Self::BadOutput => "bad-output",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
     /// Whether the row has an answer: a plan that counts, or a proof that no plan exists.
     #[must_use]
     pub const fn is_answer(self) -> bool {
@@ -130,24 +91,15 @@ impl Status {
     }
 }
 
-/// Whether a row's times may be ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lane {
-    /// Heights and gaps; may have run alongside other cells, so its time is shown but never ranked.
-    Quality,
-    /// The cell ran alone.
-    Timing,
-}
-
-impl Lane {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quality => "quality",
-            Self::Timing => "timing",
-        }
+named_enum! {
+    /// Whether a row's times may be ranked.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Lane {
+        /// Heights and gaps; may have run alongside other cells, so its time is shown but never ranked.
+        Quality = "quality",
+        /// The cell ran alone.
+        Timing = "timing",
     }
 }
 
