@@ -103,7 +103,7 @@ fn a_folder_of_replays_alone_is_a_store_without_records() {
     assert_eq!(read_rows(dir.path()).expect("a folder"), []);
     append(dir.path(), &[row("a", 0)]);
     assert_eq!(read_records(dir.path()).expect("a store"), []);
-    assert!(read_rows(dir.path().join("absent")).expect_err("refused").is_unwritable());
+    assert!(matches!(read_rows(dir.path().join("absent")), Err(StoreError::Io { .. })));
 }
 
 #[test]
@@ -161,14 +161,6 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
 }
 
 #[test]
-fn a_row_of_a_newer_schema_is_refused() {
-    let dir = folder();
-    append(dir.path(), &[ReplayRow { schema: REPLAY_SCHEMA + 1, ..row("a", 0) }]);
-    let error = read_rows(dir.path()).expect_err("refused");
-    assert!(matches!(error, StoreError::Schema { known: REPLAY_SCHEMA, .. }), "{error}");
-}
-
-#[test]
 fn a_merge_carries_replays_along_whatever_the_order() {
     let (a, b) = (folder(), folder());
     let corrupt = ended(End::Corrupt, row("x", 0));
@@ -208,8 +200,6 @@ fn an_audit_finds_corruption_and_contradictions() {
 
 #[cfg(feature = "parquet")]
 mod parquet {
-    use planlab_results::frame::replays_to_frame;
-
     use super::*;
 
     /// A store whose rows are in a shard; also returns the shard.
@@ -241,9 +231,6 @@ mod parquet {
         compacted(dir.path(), &[]);
         let expected = [row("a", 0), rows[1].clone(), rows[2].clone()];
         assert_eq!(read_rows(dir.path()).expect("reads"), expected);
-        let table = replays_to_frame(&expected).expect("makes a table");
-        assert_eq!(table.height(), 3);
-        assert!(table.column("samples_wall_ns").is_ok() && table.column("alloc_median_ps").is_ok());
     }
 
     #[test]
