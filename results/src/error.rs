@@ -136,12 +136,6 @@ impl StoreError {
         }
     }
 
-    /// Whether the folder or file cannot be written or read, for a reason other than a full disk.
-    #[must_use]
-    pub fn is_unwritable(&self) -> bool {
-        matches!(self, Self::Io { .. } | Self::Folder(FolderError::Io { .. })) && !self.is_disk_full()
-    }
-
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
@@ -158,11 +152,10 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_from_a_folder_that_cannot_be_written() {
-        let full = StoreError::io("write", Path::new("x"))(io::Error::from_raw_os_error(28));
-        assert!(full.is_disk_full() && !full.is_unwritable());
-        let denied = StoreError::io("create", Path::new("x"))(io::Error::from_raw_os_error(13));
-        assert!(!denied.is_disk_full() && denied.is_unwritable());
-        let labels = StoreError::Labels { labels: 1, buffers: 2 };
-        assert!(!labels.is_disk_full() && !labels.is_unwritable());
+        for (code, is_full) in [(28, true), (13, false)] {
+            let error = StoreError::io("write", Path::new("x"))(io::Error::from_raw_os_error(code));
+            assert_eq!(error.is_disk_full(), is_full, "{error}");
+        }
+        assert!(!StoreError::Labels { labels: 1, buffers: 2 }.is_disk_full());
     }
 }

@@ -9,7 +9,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{self, Field, Kind, Table};
-use crate::rows::{Record, ReplayRow, Row, ScheduleRow};
+use crate::rows::{Record, Row};
 
 /// Converts rows to a table: one column per field, in the order of [`Record`].
 ///
@@ -17,7 +17,7 @@ use crate::rows::{Record, ReplayRow, Row, ScheduleRow};
 ///
 /// Errors of polars; none are known to occur.
 pub fn to_frame(records: &[Record]) -> PolarsResult<DataFrame> {
-    frame_of(&records.iter().collect::<Vec<_>>())
+    frame_of(records)
 }
 
 /// The rows of a table made by [`to_frame`].
@@ -29,24 +29,6 @@ pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
     Record::read(&Table::of_frame(Path::new("table"), frame), "")
 }
 
-/// Converts replays to a table, like [`to_frame`]; the samples have one list column per figure.
-///
-/// # Errors
-///
-/// Like [`to_frame`].
-pub fn replays_to_frame(rows: &[ReplayRow]) -> PolarsResult<DataFrame> {
-    frame_of(&rows.iter().collect::<Vec<_>>())
-}
-
-/// Converts schedules to a table, like [`to_frame`].
-///
-/// # Errors
-///
-/// Like [`to_frame`].
-pub fn schedules_to_frame(rows: &[ScheduleRow]) -> PolarsResult<DataFrame> {
-    frame_of(&rows.iter().collect::<Vec<_>>())
-}
-
 /// The column names of such rows.
 pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
     let mut columns = Vec::new();
@@ -54,9 +36,10 @@ pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
     columns.iter().map(|column| column.name().clone()).collect()
 }
 
-pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
-    let mut columns = Vec::new();
-    R::write("", rows, &mut columns);
+/// A table of such rows.
+pub(crate) fn frame_of<'r, R: Field + 'r>(rows: impl IntoIterator<Item = &'r R>) -> PolarsResult<DataFrame> {
+    let (rows, mut columns) = (rows.into_iter().collect::<Vec<_>>(), Vec::new());
+    R::write("", &rows, &mut columns);
     DataFrame::new(rows.len(), columns)
 }
 
@@ -69,7 +52,8 @@ const fn kind<R: Row>() -> Kind {
 }
 
 pub(crate) fn encode<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
-    let bytes = frame_of(rows).and_then(|mut frame| columns::encode(kind::<R>(), Vec::new(), &mut frame));
+    let bytes = frame_of(rows.iter().copied())
+        .and_then(|mut frame| columns::encode(kind::<R>(), Vec::new(), &mut frame));
     bytes.map_err(|error| StoreError::bad_file(Path::new("shard"), &error))
 }
 

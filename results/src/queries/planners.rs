@@ -102,7 +102,7 @@ impl Tables {
 }
 
 fn numbered(variants: &BTreeMap<&Variant, usize>) -> PolarsResult<DataFrame> {
-    let mut frame = frame_of(&variants.keys().copied().collect::<Vec<_>>())?;
+    let mut frame = frame_of(variants.keys().copied())?;
     let mut columns = Vec::new();
     usize::write("planner_number", &variants.values().collect::<Vec<_>>(), &mut columns);
     frame.hstack_mut(&columns)?;

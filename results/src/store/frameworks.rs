@@ -25,7 +25,7 @@ pub fn read_frameworks(dir: impl AsRef<Path>) -> Result<Vec<FrameworkRow>, Store
     let text = disk::read_if_there(&path)?.unwrap_or_default();
     let mut rows = Vec::new();
     for (line, number) in text[..whole(&text)].split_inclusive(|&byte| byte == b'\n').zip(1..) {
-        rows.push(read_line(line).map_err(|bad| bad.error(&path, number))?);
+        rows.push(read_line(line, &path, number)?);
     }
     Ok(best(rows))
 }
@@ -70,40 +70,23 @@ fn whole(text: &[u8]) -> usize {
     text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Why a line is not a valid row.
-enum Bad {
-    Newer(u32),
-    Reason(String),
-}
-
-impl Bad {
-    fn error(self, path: &Path, line: u64) -> StoreError {
-        let path = path.to_path_buf();
-        match self {
-            Self::Newer(found) => StoreError::Schema { path, found, known: FRAMEWORK_SCHEMA },
-            Self::Reason(reason) => StoreError::BadLine { path, line, reason },
-        }
-    }
-}
-
 /// The fields common to the rows of all versions.
 #[derive(Deserialize)]
 struct Versioned {
     schema: u32,
 }
 
-fn read_line(line: &[u8]) -> Result<FrameworkRow, Bad> {
-    let bad = |error: serde_json::Error| Bad::Reason(format!("not a row of a framework: {error}"));
+fn read_line(line: &[u8], path: &Path, number: u64) -> Result<FrameworkRow, StoreError> {
+    let bad = |reason: String| StoreError::BadLine { path: path.to_path_buf(), line: number, reason };
+    let no_row = |error: serde_json::Error| bad(format!("not a row of a framework: {error}"));
     // Check the version first: newer rows may have other fields.
-    let Versioned { schema } = serde_json::from_slice(line).map_err(bad)?;
-    if schema > FRAMEWORK_SCHEMA {
-        return Err(Bad::Newer(schema));
+    let Versioned { schema: found } = serde_json::from_slice(line).map_err(no_row)?;
+    if found > FRAMEWORK_SCHEMA {
+        return Err(StoreError::Schema { path: path.to_path_buf(), found, known: FRAMEWORK_SCHEMA });
     }
-    let row: FrameworkRow = serde_json::from_slice(line).map_err(bad)?;
-    match row.contradiction() {
-        Some(reason) => Err(Bad::Reason(reason.to_owned())),
-        None => Ok(row),
-    }
+    let row: FrameworkRow = serde_json::from_slice(line).map_err(no_row)?;
+    row.contradiction().map_or(Ok(()), |reason| Err(bad(reason.to_owned())))?;
+    Ok(row)
 }
 
 /// The best row of each cell and repetition.

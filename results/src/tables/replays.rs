@@ -8,7 +8,7 @@ use super::collect::refused;
 use super::glossary;
 use super::rows::{excess, signed};
 use crate::StoreError;
-use crate::files::frame::replays_to_frame;
+use crate::files::frame::frame_of;
 use crate::rows::ReplayRow;
 use crate::statistics::{median, real};
 use crate::store::read_rows;
@@ -22,7 +22,7 @@ pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
     let rows = read_rows(dir)?;
     let times: Float64Chunked = rows.iter().map(time_ns).collect();
     let propagations = rows.iter().map(|row| Some(row.performance.propagations()));
-    let mut frame = replays_to_frame(&rows).map_err(refused)?;
+    let mut frame = frame_of(&rows).map_err(refused)?;
     let times = times.with_name("time_ns".into()).into_column();
     let propagations = propagations.collect::<UInt64Chunked>().with_name("propagations".into()).into_column();
     frame.hstack_mut(&[times, propagations]).map_err(refused)?;

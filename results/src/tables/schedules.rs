@@ -8,7 +8,7 @@ use super::collect::refused;
 use super::glossary;
 use super::rows::{excess, signed};
 use crate::StoreError;
-use crate::files::frame::schedules_to_frame;
+use crate::files::frame::frame_of;
 use crate::store::read_schedules;
 
 /// The table `schedules` of SQL; empty if the store has no schedules.
@@ -17,7 +17,7 @@ use crate::store::read_schedules;
 ///
 /// Like [`read_schedules`].
 pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
-    let frame = schedules_to_frame(&read_schedules(dir)?).map_err(refused)?;
+    let frame = frame_of(&read_schedules(dir)?).map_err(refused)?;
     let known = glossary::columns_of("schedules").map(|column| signed(column.name));
     let real = |name: &str| col(name).cast(DataType::Float64);
     let derived = [
