@@ -22,6 +22,6 @@ pub(crate) use older::against_any_plan;
 pub use placement::{Point, Record, SCHEMA, planner_label, threads};
 pub use provenance::Provenance;
 pub use replay::{REPLAY_SCHEMA, ReplayRow};
-pub(crate) use row::Row;
+pub(crate) use row::{Row, row_table};
 pub use schedule::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow};
 pub use status::{Lane, Status};

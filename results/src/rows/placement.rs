@@ -3,11 +3,9 @@
 use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::key::WorkloadKey;
-use super::provenance::Provenance;
-use super::row::row;
-use super::status::{Lane, Status};
-use crate::columns::{numbers, table};
+use super::row::{row, row_table};
+use super::status::Lane;
+use crate::columns::numbers;
 
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -27,22 +25,14 @@ numbers! {
     Point { elapsed_ns, height, bound }
 }
 
-table! {
+row_table! {
     /// One row: a cell and a repetition. Raw integers: bytes, nanoseconds.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    pub struct Record as "" {
-        /// [`SCHEMA`].
-        pub schema: u32,
-        /// Digest of everything that defines the cell: workload content, planner, version, parameters, limits, seed.
-        pub cell: String,
-        /// The repetition, from 0.
-        pub repetition: u32,
+    pub struct Record {
+        ..cell,
         /// Whether its times may be ranked.
         pub lane: Lane,
-        /// The suite that contains it, or empty.
-        pub suite: String,
-        /// Workload key: `chainer/alexnet/train/b32`.
-        pub workload: WorkloadKey,
+        ..workload,
         /// Digest of the instance.
         pub instance: String,
         /// Number of buffers.
@@ -53,30 +43,10 @@ table! {
         pub planner_version: String,
         /// Parameters as a JSON object.
         pub parameters: String,
-        /// Seed of the run.
-        pub seed: u64,
-        /// Wall limit in nanoseconds.
-        pub wall_limit_ns: Option<u64>,
-        /// Memory limit in bytes.
-        pub memory_limit_bytes: Option<u64>,
-        /// Work limit in the planner's units.
-        pub work_limit: Option<u64>,
+        ..limits,
         /// The given capacity in bytes.
         pub target_bytes: Option<u64>,
-        /// The mechanism that enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
-        pub mechanism: String,
-        /// How the run ended.
-        pub status: Status,
-        /// Why the run stopped, if the child could report it.
-        pub stop: Option<Stop>,
-        /// What went wrong, in one line; empty if nothing did.
-        pub reason: String,
-        /// Exit code of the child.
-        pub exit_code: Option<i32>,
-        /// Signal that ended the child.
-        pub signal: Option<i32>,
-        /// The end of the child's stderr.
-        pub stderr_tail: String,
+        ..ending,
         /// Height of the best verified plan in bytes.
         pub height: Option<u64>,
         /// Load in bytes if no buffer takes another's place.
@@ -116,10 +86,7 @@ table! {
         pub trajectory: Vec<Point>,
         /// Digest of the plan; the store keeps the plan under it.
         pub plan: Option<String>,
-        /// When the cell started, nanoseconds since 1970.
-        pub started_ns: u64,
-        /// Machine and build.
-        pub provenance: Provenance,
+        ..origin,
     }
 }
 

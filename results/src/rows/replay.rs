@@ -4,30 +4,18 @@
 use planlab_dsa::performance::{End, Performance, Work};
 use serde::{Deserialize, Serialize};
 
-use super::key::WorkloadKey;
-use super::provenance::Provenance;
-use super::row::row;
-use crate::columns::table;
+use super::row::{row, row_table};
 
 /// The version of the row; raised when a column changes its meaning.
 pub const REPLAY_SCHEMA: u32 = 1;
 
-table! {
+row_table! {
     /// One process: one contender on one workload. Raw integers: bytes, nanoseconds. Files store the fields of its
     /// [`Performance`] alongside its own.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct ReplayRow as "" {
-        /// [`REPLAY_SCHEMA`].
-        pub schema: u32,
-        /// Digest of everything that defines the row except the repetition: content of the workloads, contender, plan,
-        /// device, work, threads, capacity, numbers of iterations.
-        pub cell: String,
-        /// The number of the process, from 0.
-        pub repetition: u32,
-        /// The suite that contains it, or empty.
-        pub suite: String,
-        /// Workload key: `chainer/alexnet/train/b32`. For several workloads in turn: their common part, or a name.
-        pub workload: WorkloadKey,
+    pub struct ReplayRow {
+        ..cell,
+        ..workload,
         /// The keys of the propagations in order, if they are not all of `workload`.
         pub sequence: Vec<String>,
         /// Only calls before this step were played; `None` for the whole trace.
@@ -66,10 +54,7 @@ table! {
         pub performance: Performance,
         /// Bytes that kernels wrote and read in one propagation, or in the whole sequence if there is one.
         pub touched_bytes: Option<u64> = None,
-        /// Start time in nanoseconds since 1970.
-        pub started_ns: u64,
-        /// Machine and build.
-        pub provenance: Provenance,
+        ..origin,
     }
 }
 
@@ -82,10 +67,7 @@ impl ReplayRow {
     }
 }
 
-row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], contender, |row| match row
-    .performance
-    .status
-{
+row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], contender, |row| match row.performance.status {
     End::Corrupt => 3,
     End::Complete | End::OutOfMemory => 2,
     End::Failed => 1,

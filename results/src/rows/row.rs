@@ -1,4 +1,4 @@
-//! What all rows that a store keeps have in common.
+//! What all rows that a store keeps have in common: a trait, and fields that are declared once.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,4 +72,81 @@ macro_rules! row {
         }
     };
 }
-pub(crate) use row;
+
+/// Like [`table!`](crate::columns::table), for rows: `..group,` stands for the fields of a group at this place among
+/// the others, so that files keep the order of their columns. The groups are `cell`, `workload`, `limits`, `ending`
+/// and `origin`.
+macro_rules! row_table {
+    ($(#[$meta:meta])* pub struct $name:ident { $($fields:tt)* }) => {
+        $crate::rows::row_table!(@take [$(#[$meta])* pub struct $name] [] $($fields)*);
+    };
+    (@take [$($head:tt)*] [$($taken:tt)*]) => {
+        $crate::columns::table! { $($head)* as "" { $($taken)* } }
+    };
+    (@take $head:tt [$($taken:tt)*] ..cell, $($rest:tt)*) => {
+        $crate::rows::row_table!(@take $head [$($taken)*
+            /// The version of the row.
+            pub schema: u32,
+            /// Digest of everything that defines the cell: contents, who ran in which version with which parameters,
+            /// limits, seed.
+            pub cell: String,
+            /// The repetition, from 0.
+            pub repetition: u32,
+        ] $($rest)*);
+    };
+    (@take $head:tt [$($taken:tt)*] ..workload, $($rest:tt)*) => {
+        $crate::rows::row_table!(@take $head [$($taken)*
+            /// The suite that contains it, or empty.
+            pub suite: String,
+            /// Workload key: `chainer/alexnet/train/b32`. For several workloads in turn: their common part, or a name.
+            pub workload: $crate::rows::WorkloadKey,
+        ] $($rest)*);
+    };
+    (@take $head:tt [$($taken:tt)*] ..limits, $($rest:tt)*) => {
+        $crate::rows::row_table!(@take $head [$($taken)*
+            /// Seed of the run.
+            pub seed: u64,
+            /// Wall limit in nanoseconds.
+            pub wall_limit_ns: Option<u64>,
+            /// Memory limit of the process in bytes.
+            pub memory_limit_bytes: Option<u64>,
+            /// Work limit in the units of who ran; of a scheduler, simulated iterations.
+            pub work_limit: Option<u64>,
+        ] $($rest)*);
+    };
+    (@take $head:tt [$($taken:tt)*] ..ending, $($rest:tt)*) => {
+        $crate::rows::row_table!(@take $head [$($taken)*
+            /// The mechanism that enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
+            pub mechanism: String,
+            /// How the run ended. With limited memory, `feasible` and `optimal` mean that the bytes in use fit at every
+            /// moment; whether a plan of their offsets fits too is said apart.
+            pub status: $crate::rows::Status,
+            /// Why the run stopped, if the child could report it.
+            pub stop: Option<planlab_dsa::Stop>,
+            /// What went wrong, in one line, or why there is no result; empty if there is one.
+            pub reason: String,
+            /// Exit code of the child.
+            pub exit_code: Option<i32>,
+            /// Signal that ended the child.
+            pub signal: Option<i32>,
+            /// The end of the child's stderr.
+            pub stderr_tail: String,
+        ] $($rest)*);
+    };
+    (@take $head:tt [$($taken:tt)*] ..origin, $($rest:tt)*) => {
+        $crate::rows::row_table!(@take $head [$($taken)*
+            /// When it started, nanoseconds since 1970.
+            pub started_ns: u64,
+            /// Machine and build.
+            pub provenance: $crate::rows::Provenance,
+        ] $($rest)*);
+    };
+    (@take $head:tt [$($taken:tt)*]
+        $(#[$meta:meta])* pub $field:ident: $kind:ty $(= $default:expr)?, $($rest:tt)*) => {
+        $crate::rows::row_table!(
+            @take $head [$($taken)* $(#[$meta])* pub $field: $kind $(= $default)?,] $($rest)*
+        );
+    };
+}
+
+pub(crate) use {row, row_table};

@@ -1,13 +1,10 @@
 //! One row of a scheduler's result: the training of a net on a machine with limited memory.
 
-use planlab_dsa::{Evidence, Stop};
+use planlab_dsa::Evidence;
 use serde::{Deserialize, Serialize};
 
-use super::key::WorkloadKey;
-use super::provenance::Provenance;
-use super::row::row;
-use super::status::Status;
-use crate::columns::{numbers, table};
+use super::row::{row, row_table};
+use crate::columns::numbers;
 use crate::show::format::real;
 
 /// The version of the row; raised when a column changes its meaning.
@@ -45,20 +42,12 @@ numbers! {
     Disturbance { percent, draws, median_ns, worst_ns, compute_ns }
 }
 
-table! {
+row_table! {
     /// One row: a scheduler on a problem, and a repetition. Raw integers: bytes, nanoseconds.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    pub struct ScheduleRow as "" {
-        /// [`SCHEDULE_SCHEMA`].
-        pub schema: u32,
-        /// Digest of everything that defines the cell: problem, scheduler, planner, version, limits, seed.
-        pub cell: String,
-        /// The repetition, from 0.
-        pub repetition: u32,
-        /// The suite that contains it, or empty.
-        pub suite: String,
-        /// Workload key: `ideal/resnet50/train/b512`.
-        pub workload: WorkloadKey,
+    pub struct ScheduleRow {
+        ..cell,
+        ..workload,
         /// Digest of the problem: the store keeps it as `problems/<digest>.jsonl`.
         pub problem: String,
         /// Images or sequences per iteration.
@@ -87,29 +76,8 @@ table! {
         pub scheduler: String,
         /// Digest of the scheduler's sources.
         pub scheduler_version: String,
-        /// Seed of the run.
-        pub seed: u64,
-        /// Wall limit in nanoseconds.
-        pub wall_limit_ns: Option<u64>,
-        /// Memory limit of the process in bytes.
-        pub memory_limit_bytes: Option<u64>,
-        /// Work limit in simulated iterations.
-        pub work_limit: Option<u64>,
-        /// The mechanism that enforced the limits.
-        pub mechanism: String,
-        /// How the run ended. `feasible` and `optimal` mean that the bytes in use fit at every moment;
-        /// [`fits`](Self::fits) says whether a plan of their offsets fits too.
-        pub status: Status,
-        /// Why the run stopped, if the child could report it.
-        pub stop: Option<Stop>,
-        /// What went wrong, or why there is no schedule; empty if there is one.
-        pub reason: String,
-        /// Exit code of the child.
-        pub exit_code: Option<i32>,
-        /// Signal that ended the child.
-        pub signal: Option<i32>,
-        /// The end of the child's stderr.
-        pub stderr_tail: String,
+        ..limits,
+        ..ending,
         /// Time of an iteration with the best valid schedule, in nanoseconds.
         pub iteration_ns: Option<u64>,
         /// A proven lower bound on the time of schedules in `bound_scope`, in nanoseconds.
@@ -168,10 +136,7 @@ table! {
         pub plan: Option<String>,
         /// Digest of the schedule: the store keeps it as `events/<digest>.jsonl`.
         pub schedule: Option<String>,
-        /// Start time in nanoseconds since 1970.
-        pub started_ns: u64,
-        /// Machine and build.
-        pub provenance: Provenance,
+        ..origin,
     }
 }
 
@@ -218,6 +183,4 @@ fn per_second(batch: u64, ns: u64) -> f64 {
 /// The relative difference of two times below which they count as equal.
 const ROUNDING: f64 = 1e-9;
 
-row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], scheduler, |row| row
-    .status
-    .worth());
+row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], scheduler, |row| row.status.worth());
