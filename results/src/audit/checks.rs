@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Fault, Finding};
-use crate::rows::Row;
 
 /// A check over all rows of a kind.
 pub(super) type Check<R> = fn(&[R], &mut Vec<Finding>);
 
+/// The cell of a row and the repetition; the workload and who ran.
+pub(super) type Place<'r> = (&'r str, u32, [&'r str; 2]);
+
 /// What these checks find, and missing repetitions; refutations first.
-pub(super) fn run<R: Row>(rows: &[R], checks: &[Check<R>]) -> Vec<Finding> {
+pub(super) fn run<R>(rows: &[R], place: fn(&R) -> Place<'_>, checks: &[Check<R>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     checks.iter().for_each(|check| check(rows, &mut findings));
-    missing_repetitions(rows, &mut findings);
+    missing_repetitions(rows, place, &mut findings);
     findings.sort_by_key(|finding| !finding.is_refutation());
     findings
 }
@@ -47,14 +49,14 @@ pub(super) fn disagree(
     }
 }
 
-fn missing_repetitions<R: Row>(rows: &[R], findings: &mut Vec<Finding>) {
-    for (cell, rows) in by(rows, |row| row.key().0) {
-        let there: BTreeSet<u32> = rows.iter().map(|row| row.key().1).collect();
+fn missing_repetitions<R>(rows: &[R], place: fn(&R) -> Place<'_>, findings: &mut Vec<Finding>) {
+    for (cell, rows) in by(rows, |row| place(row).0) {
+        let there: BTreeSet<u32> = rows.iter().map(|row| place(row).1).collect();
         let last = there.last().copied().unwrap_or(0);
         let missing: Vec<String> = (0..last).filter(|n| !there.contains(n)).map(|n| n.to_string()).collect();
-        if let (false, Some(row)) = (missing.is_empty(), rows.first()) {
-            let (workload, planner, missing) = (row.workload(), row.contender_key(), missing.join(", "));
-            let message = format!("{workload}: {planner} (cell {cell}): no rows for repetitions {missing}");
+        if !missing.is_empty() {
+            let ([workload, who], missing) = (place(rows[0]).2, missing.join(", "));
+            let message = format!("{workload}: {who} (cell {cell}): no rows for repetitions {missing}");
             findings.push(Finding::new(Fault::MissingRepetitions, message));
         }
     }

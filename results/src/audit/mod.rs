@@ -14,5 +14,7 @@ pub use files::{audit_ends, audit_shards};
 pub use finding::{Fault, Finding};
 pub use frameworks::audit_frameworks;
 pub use placements::audit;
+#[cfg(feature = "parquet")]
+pub(crate) use placements::{Claim, audit_claims};
 pub use replays::audit_replays;
 pub use schedules::audit_schedules;

@@ -2,14 +2,18 @@
 
 use planlab_dsa::performance::End;
 
-use super::checks::{by, disagree, run};
+use super::checks::{Place, by, disagree, run};
 use super::finding::{Fault, Finding};
 use crate::rows::ReplayRow;
 
 /// All problems in a set of replays, refutations first.
 #[must_use]
 pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
-    run(rows, &[false_replays, requests])
+    run(rows, place, &[false_replays, requests])
+}
+
+fn place(row: &ReplayRow) -> Place<'_> {
+    (&row.cell, row.repetition, [&row.workload, &row.contender])
 }
 
 fn false_replays(rows: &[ReplayRow], findings: &mut Vec<Finding>) {

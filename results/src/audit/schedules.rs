@@ -1,6 +1,6 @@
 //! Checks that schedule rows agree with each other and with themselves.
 
-use super::checks::{by, disagree, run};
+use super::checks::{Place, by, disagree, run};
 use super::finding::{Fault, Finding};
 use crate::rows::ScheduleRow;
 use crate::show::format::real;
@@ -13,7 +13,11 @@ const ROUNDED: f64 = 1.0;
 /// All problems in a set of schedules, refutations first.
 #[must_use]
 pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
-    run(rows, &[statuses, refuted_times, problems])
+    run(rows, place, &[statuses, refuted_times, problems])
+}
+
+fn place(row: &ScheduleRow) -> Place<'_> {
+    (&row.cell, row.repetition, [&row.workload, &row.scheduler])
 }
 
 fn statuses(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {

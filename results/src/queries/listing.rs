@@ -8,9 +8,9 @@ use polars::prelude::*;
 use super::cells::Cells;
 use crate::StoreError;
 use crate::columns::table;
-use crate::files::frame::names;
+use crate::files::frame::from_frame;
 use crate::rows::{Lane, Record, Status};
-use crate::tables::{Tables, collect, read, refused, rows};
+use crate::tables::{Tables, collect, columns_of, read, refused, rows};
 
 table! {
     /// The values that differ between the rows of a cell.
@@ -65,7 +65,7 @@ impl Tables {
             .clone()
             .with_columns([rows::lower_middle("samples_ns").alias("median_ns")])
             .join(numbers, [col("cell")], [col("cell")], JoinArgs::new(JoinType::Inner))
-            .select(names::<ListedRow>().into_iter().map(col).collect::<Vec<_>>())
+            .select(columns_of::<ListedRow>())
             .sort(["number", "repetition"], SortMultipleOptions::default());
         Ok(Listing(collect(listing)?))
     }
@@ -76,9 +76,12 @@ impl Tables {
     ///
     /// Like [`Tables::listing`].
     pub fn first_records(&self, cells: &[&str]) -> Result<Vec<Record>, StoreError> {
-        let cells = Series::new("cell".into(), cells);
-        let cells = DataFrame::new(cells.len(), vec![cells.into_column()]).map_err(refused)?;
-        let mut records = self.records_of(&cells)?;
+        if cells.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cells = Series::new("cell".into(), cells).implode().map_err(refused)?;
+        let is_one = col("cell").is_in(lit(cells.into_series()), false);
+        let mut records = from_frame(collect(self.rows.clone().filter(is_one))?)?;
         records.sort_by(|a, b| (&a.cell, a.repetition).cmp(&(&b.cell, b.repetition)));
         records.dedup_by(|later, first| later.cell == first.cell);
         Ok(records)

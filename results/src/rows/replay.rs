@@ -67,7 +67,7 @@ impl ReplayRow {
     }
 }
 
-row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], contender, |row| match row.performance.status {
+row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], |row| match row.performance.status {
     End::Corrupt => 3,
     End::Complete | End::OutOfMemory => 2,
     End::Failed => 1,

@@ -23,12 +23,6 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     /// Cell and repetition: among rows with one key the latest counts.
     fn key(&self) -> (&str, u32);
 
-    /// The workload's key.
-    fn workload(&self) -> &str;
-
-    /// The planner, the scheduler or the contender.
-    fn contender_key(&self) -> &str;
-
     /// When it started, in nanoseconds since 1970.
     fn started_ns(&self) -> u64;
 
@@ -36,9 +30,9 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     fn worth(&self) -> u8;
 }
 
-/// Implements [`Row`]: the newest schema, kind, journal and shards of such rows, and who made one.
+/// Implements [`Row`]: the newest schema, kind, journal and shards of such rows, and what a row is worth.
 macro_rules! row {
-    ($row:ident, $known:ident, [$kind:literal, $journal:literal, $shards:literal], $planner:ident, $worth:expr) => {
+    ($row:ident, $known:ident, [$kind:literal, $journal:literal, $shards:literal], $worth:expr) => {
         impl $crate::rows::Row for $row {
             const KNOWN: u32 = $known;
             const KIND: &'static str = $kind;
@@ -51,14 +45,6 @@ macro_rules! row {
 
             fn key(&self) -> (&str, u32) {
                 (&self.cell, self.repetition)
-            }
-
-            fn workload(&self) -> &str {
-                &self.workload
-            }
-
-            fn contender_key(&self) -> &str {
-                &self.$planner
             }
 
             fn started_ns(&self) -> u64 {

@@ -183,4 +183,4 @@ fn per_second(batch: u64, ns: u64) -> f64 {
 /// The relative difference of two times below which they count as equal.
 const ROUNDING: f64 = 1e-9;
 
-row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], scheduler, |row| row.status.worth());
+row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], |row| row.status.worth());

@@ -6,6 +6,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{Field, Table, caught};
+use crate::files::frame::names;
 
 /// The rows of a query.
 pub(crate) fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
@@ -20,6 +21,11 @@ pub(crate) fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
 /// The columns of a query.
 pub(crate) fn small(query: LazyFrame) -> Result<Table, StoreError> {
     Ok(Table::of_frame(Path::new("results"), collect(query)?))
+}
+
+/// The columns of such values.
+pub(crate) fn columns_of<T: Field>() -> Vec<Expr> {
+    names::<T>().into_iter().map(col).collect()
 }
 
 /// The rows of a query as values.

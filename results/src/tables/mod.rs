@@ -9,7 +9,7 @@ mod scan;
 mod schedules;
 mod sql;
 
-pub(crate) use collect::{collect, read, refused, small};
+pub(crate) use collect::{collect, columns_of, read, refused, small};
 pub use frames::Tables;
 pub use glossary::{COLUMNS, ColumnDoc};
 pub use sql::{Answer, Cell, STACK};

@@ -280,33 +280,6 @@ fn tables_agree_with_loops_over_the_rows() {
     assert!(!tables.curves().expect("curves").is_empty());
 }
 
-/// The queries of the audit load only rows with problems; they must find the same as the loops.
-#[test]
-fn the_audit_of_a_store_is_that_of_its_rows() {
-    let base = |cell: &str, height, bound| Record {
-        height: Some(height),
-        bound,
-        load: 100,
-        planner: cell.to_owned(),
-        status: if height == bound { Status::Optimal } else { Status::Feasible },
-        ..row(cell, 0)
-    };
-    let cases: [Vec<Record>; 8] = [
-        vec![base("a", 120, 110), base("b", 115, 105)],
-        vec![base("honest", 110, 100), base("liar", 120, 115)],
-        vec![Record { status: Status::BoundRefuted, ..base("a", 120, 130) }],
-        vec![Record { height: None, ..base("a", 120, 100) }],
-        vec![Record { status: Status::Infeasible, height: None, ..base("a", 120, 100) }],
-        vec![base("a", 120, 100), Record { load: 90, ..base("b", 120, 100) }],
-        vec![base("a", 120, 100), Record { instance: "cd".repeat(32), ..base("b", 120, 100) }],
-        vec![base("a", 120, 100), Record { repetition: 3, ..base("a", 120, 100) }],
-    ];
-    for rows in cases {
-        let tables = Tables::of_records(&rows).expect("tables");
-        assert_eq!(tables.audit().expect("audited"), audit(&rows), "{rows:?}");
-    }
-}
-
 #[test]
 fn a_digest_knows_the_rows_and_not_their_order_or_files() {
     let rows = [row("a", 0), row("a", 1), row("b", 0)];
