@@ -17,25 +17,18 @@
 //! The machine and its parts touch no memory and make no system call, so they are tested without a preload. The
 //! feature `preload` adds the symbols and the code that needs a process.
 
-mod course;
+mod calls;
 pub mod device;
-mod history;
 pub mod machine;
-mod period;
 mod planning;
-mod round;
+mod plans;
 mod signals;
-mod solve;
 mod tally;
-mod token;
 
 #[cfg(all(feature = "preload", not(test)))]
 mod preload;
 
-pub use course::Segment;
-pub use period::Proof;
-pub use planning::Planning;
-pub use round::{Request, Round};
-pub use solve::{Solved, Unsolved};
+pub use calls::{Call, Proof, Request, Round, Token};
+pub use planning::{Planning, Solved, Unsolved};
+pub use plans::Segment;
 pub use tally::{Count, DeviceTally, PlanTally, Tally};
-pub use token::{Call, Token};

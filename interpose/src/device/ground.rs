@@ -7,11 +7,9 @@ use planlab_replay::cuda::{DriverError, SharedDevice};
 use planlab_solvers::online::PytorchCaching;
 use rustc_hash::FxHashMap;
 
-use crate::course::Segment;
-use crate::machine::Ground;
-use crate::planning::{Job, Planning};
-use crate::round::Round;
-use crate::solve::{Solved, Unsolved};
+use crate::calls::Round;
+use crate::planning::{Job, Planning, Solved, Unsolved};
+use crate::plans::{Ground, Segment};
 use crate::tally::{DeviceTally, PlanTally};
 
 /// The least alignment that a driver guarantees and plans assume, in bytes.

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use super::ground::Ground;
-use super::pace::IN_VAIN;
-use super::{Found, MOST_EXCLUSIONS, MOST_REFUSED, Machine, Pending};
-use crate::period::News;
-use crate::round::Round;
-use crate::solve::{Solved, Unsolved};
+use super::attention::IN_VAIN;
+use super::state::{Found, Machine, Pending};
+use crate::calls::{News, Round, Token};
+use crate::planning::{Solved, Unsolved};
+use crate::plans::Ground;
 use crate::tally::PlanTally;
-use crate::token::Token;
+
+/// The most rounds without a plan that are remembered, so that they are not tried again.
+const MOST_REFUSED: usize = 16;
+/// How often blocks that outlive their round may change its plan.
+const MOST_EXCLUSIONS: u32 = 8;
 
 impl Machine {
     /// Ends a round and begins the next, at the program's request. Does nothing unless the configuration uses marks.

@@ -3,10 +3,10 @@
 //! Nothing is learned, and nothing of the machine's own memory grows. The program has prepared its memory before it
 //! forbade itself system calls, in the rounds that the plans serve now; the real allocator may have none for them.
 
-use super::ground::Ground;
-use super::{MOST_BETWEEN, Machine};
-use crate::course::Step;
-use crate::token::Token;
+use super::progress::MOST_BETWEEN;
+use super::state::Machine;
+use crate::calls::Token;
+use crate::plans::{Ground, Step};
 
 /// The number of a request that the history does not know.
 const UNKNOWN: u64 = u64::MAX - 1;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use planlab_dsa::Bytes;
 use proptest::prelude::*;
 
-use super::{Answer, Config, Ground, Machine, PAGE, Pages};
-use crate::course::Segment;
-use crate::round::Round;
-use crate::solve::{Solved, Unsolved};
+use super::{Answer, Config, Ground, Machine, Pages};
+use crate::calls::{Proof, Round};
+use crate::planning::{Solved, Unsolved};
+use crate::plans::{PAGE, Segment};
 use crate::tally::{PlanTally, Tally};
 
 /// The simulated ground of a thread's machine.
@@ -513,7 +513,7 @@ proptest! {
         marks in any::<bool>(),
         calls in 8_u64..64,
     ) {
-        let proof = super::Proof { rounds: 2, calls };
+        let proof = Proof { rounds: 2, calls };
         let mut rig = Rig::new(3, Config { marks, proof, most_plans: 3, ..config() });
         let mut kept: Vec<Block> = Vec::new();
         for (thread, deed, times, odd) in deeds {
@@ -629,11 +629,11 @@ fn who_never_repeats_is_looked_at_now_and_then() {
         let block = rig.alloc(0, 4096 + size, 16);
         rig.free(0, block);
     };
-    (0..super::pace::AWAKE + 10).for_each(|_| other(&mut rig));
+    (0..super::attention::AWAKE + 10).for_each(|_| other(&mut rig));
     let known = rig.threads[0].0.history.len();
     (0..1000).for_each(|_| other(&mut rig));
     assert_eq!(rig.threads[0].0.history.len(), known, "it looks away");
-    (0..super::pace::ASLEEP).for_each(|_| other(&mut rig));
+    (0..super::attention::ASLEEP).for_each(|_| other(&mut rig));
     (0..8).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
 }

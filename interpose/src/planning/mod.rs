@@ -5,40 +5,17 @@
 //! `planlab run` plans in its own process, and without it the thread exists only while there is something to plan.
 
 mod letter;
+mod settings;
+mod solve;
 mod thread;
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use planlab_dsa::Bytes;
+use crate::calls::Round;
+use solve::Problem;
 
-use crate::round::Round;
-use crate::solve::{Problem, Solved, Unsolved};
-
-/// How rounds are planned.
-#[derive(Clone, Copy, Debug)]
-pub struct Planning {
-    /// Rounds with fewer bytes live at once are not planned. Default: 131,072.
-    pub least_load: Bytes,
-    /// How long a plan may take. Default: 200 ms.
-    pub patience: Duration,
-    /// Called first in a thread that plans. Default: does nothing.
-    pub prepare: fn(),
-    /// The folder in which `planlab run` waits for rounds. Default: none, rounds are planned in a thread.
-    pub launcher: Option<&'static Path>,
-}
-
-impl Default for Planning {
-    fn default() -> Self {
-        Self {
-            least_load: Bytes::new(128 << 10),
-            patience: Duration::from_millis(200),
-            prepare: || {},
-            launcher: None,
-        }
-    }
-}
+pub use settings::Planning;
+pub use solve::{Solved, Unsolved};
 
 /// A round that is being planned.
 pub(crate) struct Job {

@@ -11,10 +11,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Planning;
-use crate::round::Round;
+use super::settings::Planning;
+use super::solve::{Problem, Solved, Unsolved};
+use crate::calls::Round;
 use crate::signals::Masked;
-use crate::solve::{Problem, Solved, Unsolved};
 
 const STACK: usize = 8 << 20;
 

@@ -9,24 +9,20 @@
 //!   atomic words; the child of a fork inherits them unchanged.
 //! - If a thread enters again (from a signal handler), its state is busy and the real allocator serves it. So it does
 //!   on a small stack for signals.
-//! - Once the program has forbidden itself system calls (`symbols::is_frozen`), the library makes no system call.
+//! - Once the program has forbidden itself system calls (`system::frozen`), the library makes no system call.
 
-mod check;
 #[cfg(feature = "cuda")]
-mod cuda;
+mod devices;
+mod ending;
 mod heap;
-mod idle;
-mod kernel;
-mod marks;
-mod pieces;
-mod process;
-mod real;
+mod loading;
 mod record;
 mod report;
 mod segments;
 mod settings;
 mod symbols;
-mod thread;
+mod system;
+mod threads;
 
 #[global_allocator]
 static HEAP: heap::Heap = heap::Heap;

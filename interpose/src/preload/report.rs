@@ -4,55 +4,13 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use serde_json::{Map, Value, json};
 
 use super::settings::settings;
-use super::{process, thread};
+use super::system::calls::usage;
+use super::threads::{plans, thread};
 use crate::tally::{Count, PlanTally, Tally};
-
-/// A plan's tally, and the list of those before it.
-struct Node {
-    tally: Arc<PlanTally>,
-    next: Option<&'static Node>,
-}
-
-static PLANS: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
-
-/// Records a plan that is in use from now on. Its tally is kept to the end of the process.
-pub(super) fn add_plan(tally: &Arc<PlanTally>) {
-    let node = Box::leak(Box::new(Node { tally: Arc::clone(tally), next: None }));
-    let mut before = PLANS.load(Ordering::Acquire);
-    loop {
-        node.next = as_ref(before);
-        match PLANS.compare_exchange_weak(before, node, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return,
-            Err(now) => before = now,
-        }
-    }
-}
-
-#[allow(unsafe_code, reason = "a list whose nodes live for ever")]
-fn as_ref(node: *const Node) -> Option<&'static Node> {
-    // SAFETY: null, or a leaked node.
-    unsafe { node.as_ref() }
-}
-
-fn plans() -> impl Iterator<Item = &'static PlanTally> {
-    let first = as_ref(PLANS.load(Ordering::Acquire));
-    std::iter::successors(first, |node| node.next).map(|node| &*node.tally)
-}
-
-/// Resets the plans' counts in the child of a fork.
-pub(super) fn after_fork() {
-    plans().for_each(|tally| {
-        tally.rounds.set(0);
-        tally.departures.set(0);
-    });
-}
 
 /// Appends the line of this process, if it made a large request.
 pub(super) fn append(file: &Path) {
@@ -69,14 +27,14 @@ fn object() -> Option<Value> {
     let tallies = thread::tallies();
     let sums = sums(tallies.iter().map(|tally| &**tally));
     #[cfg(feature = "cuda")]
-    let devices = super::cuda::report();
+    let devices: Vec<Value> = super::devices::idle_heaps().map(|heap| device(&heap)).collect();
     #[cfg(not(feature = "cuda"))]
     let devices: Vec<Value> = Vec::new();
     if sums.get("requests").and_then(Value::as_u64).unwrap_or(0) == 0 && devices.is_empty() {
         return None;
     }
-    let plans: Vec<Value> = plans().map(plan).collect();
-    let usage = process::usage(libc::RUSAGE_SELF);
+    let plans: Vec<Value> = plans::all().map(plan).collect();
+    let usage = usage(libc::RUSAGE_SELF);
     let program = std::env::args_os().next().unwrap_or_default();
     Some(json!({
         "version": 1,
@@ -93,7 +51,7 @@ fn object() -> Option<Value> {
 }
 
 /// The summed counts of several threads or streams.
-pub(super) fn sums<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Map<String, Value> {
+fn sums<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Map<String, Value> {
     let mut sums: Map<String, Value> = Map::new();
     for (name, count) in tallies.flat_map(Tally::all) {
         let sum = sums.get(name).and_then(Value::as_u64).unwrap_or(0) + count.get();
@@ -102,12 +60,23 @@ pub(super) fn sums<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Map<String, 
     sums
 }
 
-pub(super) fn plan(tally: &PlanTally) -> Value {
+fn plan(tally: &PlanTally) -> Value {
     named(tally.all())
 }
 
 /// Counts by their names.
-pub(super) fn named(counts: Vec<(&'static str, &Count)>) -> Value {
+fn named(counts: Vec<(&'static str, &Count)>) -> Value {
     let named = counts.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count.get())));
     named.collect::<Map<_, _>>().into()
+}
+
+#[cfg(feature = "cuda")]
+fn device(heap: &crate::device::Heap) -> Value {
+    json!({
+        "device": heap.key(),
+        "streams": heap.streams().count(),
+        "counts": sums(heap.streams().map(|(_, tally)| tally)),
+        "memory": named(heap.tally().all()),
+        "plans": heap.plans().map(plan).collect::<Vec<Value>>(),
+    })
 }

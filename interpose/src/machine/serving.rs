@@ -1,0 +1,265 @@
+//! Serves a thread's calls: from the plan whose round is in progress, or by the real allocator.
+
+use super::progress::MOST_BETWEEN;
+use super::state::Machine;
+use crate::calls::{Token, Watch};
+use crate::plans::{Ground, Step};
+use crate::tally::{Count, Tally};
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A plan serves the request at this address.
+    Planned(u64),
+    /// The real allocator must serve the request; then call [`Machine::placed`] with this number and the address.
+    HandThrough(u64),
+    /// The real allocator must serve the request.
+    Foreign,
+}
+
+/// After this many rounds that could not begin, the plans leave the segment to the blocks in it.
+const MOST_LATE: u32 = 3;
+
+/// After this many planned rounds in a row, the real allocator gives back the memory of other rounds.
+const STEADY: u64 = 8;
+/// When requests outside of plans reach the bytes of this many rounds, the plans' memory goes back.
+const REST: u64 = 8;
+
+impl Machine {
+    /// Handles a request for a block.
+    pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
+        self.tally.requests.add(1);
+        self.tally.bytes.add(size);
+        if !self.watches(ground) {
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        }
+        let Some(token) = Token::request(size, align) else {
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        };
+        if self.pending.is_some() || self.found.is_some() {
+            self.attend(ground);
+        }
+        if self.follows && self.shelf.holder().is_some_and(|course| course.is_over()) {
+            self.complete();
+        }
+        if !self.follows && self.shelf.live() > 0 {
+            self.drain(ground);
+        }
+        let is_next = self.follows && self.shelf.holder().is_some_and(|course| course.expects(token));
+        if !is_next && self.familiar.is_odd(token) {
+            self.tally.unplanned.add(1);
+            self.pass_over(size, ground);
+            return Answer::Foreign;
+        }
+        self.look_between(ground);
+        let number = self.history.request(token);
+        let address = self.serve(token, size, number, ground);
+        self.look(ground);
+        match address {
+            Some(address) => {
+                self.tally.planned.add(1);
+                self.tally.planned_bytes.add(size);
+                Answer::Planned(address)
+            }
+            None => {
+                self.pass_over(size, ground);
+                Answer::HandThrough(number)
+            }
+        }
+    }
+
+    /// Records that a block of the real allocator is about to be freed.
+    pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
+        if !self.is_asleep() && self.history.freed(address) {
+            self.look(ground);
+        }
+    }
+
+    /// Records that the real allocator is about to resize a block. Returns the number of its request, for
+    /// [`placed`](Self::placed), if known.
+    pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.is_asleep() {
+            return None;
+        }
+        let number = self.history.moves(address)?;
+        self.look(ground);
+        Some(number)
+    }
+
+    /// Frees a planned block; whether one was live there.
+    pub fn free(&mut self, address: u64, ground: &mut impl Ground) -> bool {
+        let Some(number) = self.shelf.free(address, ground) else {
+            self.tally.wrong_frees.add(1);
+            return false;
+        };
+        self.history.freed_number(number);
+        self.look(ground);
+        self.unclaim_pages(ground);
+        true
+    }
+
+    /// Prepares for another thread to continue with these plans: the old thread's calls do not predict the new one's.
+    pub fn rest(&mut self) {
+        if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
+            self.depart();
+        }
+        self.history.clear();
+        self.watch = Watch::new(self.config.proof);
+        self.stretches.drop_begun();
+        (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
+    }
+
+    /// The planned address of a request, or `None`, which is counted with its reason.
+    fn serve(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if !self.follows {
+            return self.begin(token, size, number, ground);
+        }
+        self.claim_pages(ground);
+        let course = self.shelf.holder()?;
+        let step = match course.step(token, size, number) {
+            Step::InUse => self.step_after_draining(token, size, number, ground),
+            step => step,
+        };
+        match step {
+            Step::Here(address) => {
+                self.between = 0;
+                Some(address)
+            }
+            Step::Outliving => self.miss(|tally| &tally.outliving),
+            Step::Other => self.other(token, size, number, ground),
+            Step::InUse => {
+                self.depart();
+                self.miss(|tally| &tally.other_order)
+            }
+        }
+    }
+
+    /// Handles a request that is not the plan's next: the first of another round, one in between (a log line, say), or
+    /// a departure from the plan.
+    fn other(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.shelf.live() == 0 && self.candidate(token).is_some() {
+            self.depart();
+            return self.begin(token, size, number, ground);
+        }
+        self.between += 1;
+        if self.between > MOST_BETWEEN {
+            self.depart();
+        }
+        self.miss(|tally| &tally.other_size)
+    }
+
+    /// Records that the real allocator serves a request.
+    fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
+        self.unclaim_pages(ground);
+        if !self.follows {
+            self.stray(size, ground);
+            self.tire();
+        }
+    }
+
+    /// Records that the real allocator serves a request outside of planned rounds. After many rounds' worth of these,
+    /// the plans' memory goes back.
+    fn stray(&mut self, size: u64, ground: &mut impl Ground) {
+        self.astray_bytes = self.astray_bytes.saturating_add(size);
+        let Some(round) = self.shelf.holder().map(|course| course.bytes()) else { return };
+        if self.astray_bytes > round {
+            (self.is_warm, self.steady) = (true, 0);
+        }
+        if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
+            self.is_resting = true;
+            self.shelf.give_back(ground);
+        }
+    }
+
+    fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {
+        reason(&self.tally).add(1);
+        None
+    }
+
+    #[cold]
+    fn step_after_draining(
+        &mut self,
+        token: Token,
+        size: u64,
+        number: u64,
+        ground: &mut impl Ground,
+    ) -> Step {
+        self.drain(ground);
+        // If nothing was left in use, the pages are no longer claimed.
+        self.claim_pages(ground);
+        self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
+    }
+
+    /// Handles the frees of other threads.
+    fn drain(&mut self, ground: &mut impl Ground) {
+        while let Some(address) = ground.drain() {
+            self.tally.foreign_frees.add(1);
+            self.free(address, ground);
+        }
+    }
+
+    /// Begins a round with this request, if there is a plan for it and nothing is in use.
+    fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.is_inspection_due && self.shelf.live() == 0 {
+            self.inspect_pages(ground);
+        }
+        let Some(chosen) = self.candidate(token) else {
+            let is_astray = self.astray > 0;
+            self.astray = self.astray.saturating_sub(1);
+            return self.miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
+        };
+        if self.shelf.live() > 0 {
+            self.be_late(ground);
+            return self.miss(|tally| &tally.late);
+        }
+        self.late = 0;
+        // At once if a plan needs far more than those before. Otherwise once the rounds are steady, because if they
+        // are not, the real allocator must request the memory again.
+        let course = &self.shelf.courses()[chosen];
+        let height = course.solved().height.get();
+        let is_first = course.is_new() && height / 2 > self.settled_height;
+        if self.is_warm && (is_first || self.steady >= STEADY) {
+            self.is_warm = false;
+            self.settled_height = self.settled_height.max(height);
+            ground.settled();
+        }
+        (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
+        (self.astray_bytes, self.is_resting) = (0, false);
+        self.claim_pages(ground);
+        match self.shelf.begin(chosen).step(token, size, number) {
+            Step::Here(address) => Some(address),
+            _ => self.miss(|tally| &tally.outliving),
+        }
+    }
+
+    /// The plan whose round this request begins. The first request of a round may also occur in its middle. So without
+    /// marks one of these must hold: the plan's last round has just ended, only blocks that outlive rounds are live,
+    /// or the calls before are those that end a round.
+    fn candidate(&mut self, token: Token) -> Option<usize> {
+        if self.config.marks {
+            let is_first = std::mem::take(&mut self.is_marked);
+            return self.shelf.candidate(token, |_| is_first);
+        }
+        let (history, is_between) = (&self.history, self.is_between);
+        let after_round = self.after_round > 0;
+        self.after_round = self.after_round.saturating_sub(1);
+        self.shelf.candidate(token, |course| {
+            is_between || after_round && course.is_over() || course.goes_on_from(history)
+        })
+    }
+
+    /// Handles blocks that are still in use when the next round begins. If their round ended as planned, the next plan
+    /// leaves them to the real allocator. Otherwise they may still be freed; if they are not, the plans move on.
+    fn be_late(&mut self, ground: &mut impl Ground) {
+        self.late += 1;
+        if let Some(course) = self.shelf.holder().filter(|course| course.is_over()) {
+            let in_use = course.in_use();
+            self.exclude(&in_use, ground);
+        } else if self.late >= MOST_LATE {
+            self.late = 0;
+            self.shelf.leave(ground);
+        }
+    }
+}

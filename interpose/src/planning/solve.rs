@@ -1,0 +1,185 @@
+//! Plans a round and keeps the verified plan.
+
+use std::time::{Duration, Instant};
+
+use planlab_dsa::{Budget, Bytes, Instance, Plan, VerifiedPlan, execute};
+use planlab_solvers::placement::Portfolio;
+
+use crate::calls::Round;
+
+/// A round with a plan of its transient requests.
+#[derive(Debug)]
+pub struct Solved {
+    round: Round,
+    instance: Instance,
+    /// The index of each buffer's request in the round.
+    numbers: Vec<usize>,
+    plan: Plan,
+    /// The bytes that the plan needs.
+    pub height: Bytes,
+    /// The most bytes live at once; no plan needs less.
+    pub load: Bytes,
+    /// The proven lower bound on the height, in bytes.
+    pub bound: Bytes,
+    /// The time that planning took.
+    pub took: Duration,
+}
+
+/// Why a round has no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsolved {
+    /// Too little is live at once for a plan to be worthwhile.
+    #[error("at most {load} transient bytes are live at once")]
+    Small {
+        /// The load of its transient requests.
+        load: Bytes,
+    },
+    /// The requests do not form a placement problem.
+    #[error("{0}")]
+    Instance(String),
+    /// The planner found no plan within its time.
+    #[error("no plan: {0}")]
+    NoPlan(String),
+}
+
+/// A round that is worth a plan, as a placement problem.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    round: Round,
+    instance: Instance,
+    numbers: Vec<usize>,
+    load: Bytes,
+}
+
+impl Problem {
+    /// The problem of a round whose load is at least `least_load`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved`] if the round is not worth a plan, or has none.
+    pub(crate) fn new(round: Round, least_load: Bytes) -> Result<Self, Unsolved> {
+        let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
+        let load = instance.load().bytes;
+        if load < least_load || load == Bytes::ZERO {
+            return Err(Unsolved::Small { load });
+        }
+        Ok(Self { round, instance, numbers, load })
+    }
+
+    pub(crate) const fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    pub(crate) fn into_round(self) -> Round {
+        self.round
+    }
+
+    /// Plans it within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved::NoPlan`] if there is no plan by then.
+    pub(crate) fn solve(self, patience: Duration) -> Result<Solved, Unsolved> {
+        let begin = Instant::now();
+        let budget = Budget { wall: Some(patience), ..Budget::default() };
+        let outcome = execute(&Portfolio, &self.instance, budget, 0);
+        let bound = outcome.claim().value;
+        let end = outcome.end.clone();
+        let best = outcome.best.ok_or_else(|| Unsolved::NoPlan(format!("{end:?}")))?;
+        let plan = best.as_plan().clone();
+        drop(best);
+        self.solved(plan, bound, begin.elapsed())
+    }
+
+    /// The round with a plan that somebody made.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved::NoPlan`] if the plan is not valid.
+    pub(crate) fn solved(self, plan: Plan, bound: Bytes, took: Duration) -> Result<Solved, Unsolved> {
+        let Self { round, instance, numbers, load } = self;
+        let verified = instance.verify(plan.clone()).map_err(|error| Unsolved::NoPlan(error.to_string()))?;
+        let height = verified.height();
+        drop(verified);
+        Ok(Solved { round, instance, numbers, plan, height, load, bound, took })
+    }
+}
+
+impl Solved {
+    /// Plans a round whose load is at least `least_load`, within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved`] if there is no plan, or the round is not worth one.
+    pub fn new(round: Round, least_load: Bytes, patience: Duration) -> Result<Self, Unsolved> {
+        Problem::new(round, least_load)?.solve(patience)
+    }
+
+    /// The planned round.
+    #[must_use]
+    pub const fn round(&self) -> &Round {
+        &self.round
+    }
+
+    /// The index of each planned buffer's request, in the order of the requests.
+    #[must_use]
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+
+    /// The plan, verified once more; never `None`.
+    #[must_use]
+    pub fn verified(&self) -> Option<VerifiedPlan<'_>> {
+        self.instance.verify(self.plan.clone()).ok()
+    }
+
+    /// The sizes of all planned requests together, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.instance.total()
+    }
+
+    /// The greatest alignment of an address of the plan, in bytes.
+    #[must_use]
+    pub fn alignment(&self) -> u64 {
+        self.instance.buffers().iter().map(|buffer| buffer.align.get()).max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Token;
+
+    fn round(size: u64) -> Round {
+        let request = |size| Token::request(size, 16).expect("in range");
+        let calls = vec![
+            request(size),
+            request(2 * size),
+            Token::free(2),
+            request(size),
+            Token::free(1),
+            Token::free(2),
+        ];
+        Round::of_calls(calls).expect("a round")
+    }
+
+    #[test]
+    fn a_round_has_a_verified_plan_as_high_as_its_load() {
+        let solved = Solved::new(round(4096), Bytes::ZERO, Duration::from_secs(5)).expect("a plan");
+        assert_eq!(
+            (solved.height, solved.load, solved.bound),
+            (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
+        );
+        assert_eq!(solved.verified().expect("valid").height(), solved.height);
+        assert_eq!(solved.bytes(), Bytes::new(16384));
+        assert_eq!((solved.numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
+    }
+
+    #[test]
+    fn too_little_is_not_planned() {
+        let small = Solved::new(round(4096), Bytes::new(1 << 20), Duration::from_secs(5));
+        assert_eq!(small.err(), Some(Unsolved::Small { load: Bytes::new(12288) }));
+    }
+}

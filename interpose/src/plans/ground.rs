@@ -1,0 +1,61 @@
+//! What the machine needs from the process around it.
+
+use std::sync::Arc;
+
+use super::pages::Pages;
+use super::segment::Segment;
+use crate::calls::Round;
+use crate::planning::{Solved, Unsolved};
+use crate::tally::PlanTally;
+
+/// Memory, planning and other threads' frees. The library uses those of the process; tests simulate them.
+pub trait Ground {
+    /// Memory for plans, at least `bytes` bytes, that nothing else uses; `None` if there is no such memory.
+    fn acquire(&mut self, bytes: u64) -> Option<Segment>;
+
+    /// Takes a segment back. Nothing in it is live.
+    fn release(&mut self, segment: Segment);
+
+    /// Gives back the pages of a segment, but not its addresses. Nothing in it is live; its contents may be lost.
+    fn rest(&mut self, segment: Segment);
+
+    /// Called before a block is handed out in a segment in which nothing is live. Returns whether its pages were given back
+    /// since it was unclaimed.
+    fn claim(&mut self, segment: Segment) -> bool {
+        let _ = segment;
+        false
+    }
+
+    /// Called when nothing in a segment is live any more. Until it is claimed, its contents may be lost at any time.
+    fn unclaim(&mut self, segment: Segment) {
+        let _ = segment;
+    }
+
+    /// Which of the first pages of a segment, up to `bytes` bytes, hold memory; `None` if unknown. Nothing in the segment
+    /// is live; its contents may be lost.
+    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+        let _ = (segment, bytes);
+        None
+    }
+
+    /// Starts planning a round; the one before has ended. Returns whether that was possible.
+    fn submit(&mut self, round: Round) -> bool;
+
+    /// The result of the submitted round, once it has ended. Called at every request, so it must be quick.
+    fn collect(&mut self) -> Option<Result<Solved, Unsolved>>;
+
+    /// The address of a planned block that another thread has freed; returns each address once.
+    fn drain(&mut self) -> Option<u64>;
+
+    /// The page faults of this thread so far.
+    fn faults(&mut self) -> u64;
+
+    /// A clock in nanoseconds, from any origin. Called now and then.
+    fn nanoseconds(&mut self) -> u64;
+
+    /// Receives the tally of a plan that is in use from now on.
+    fn adopted(&mut self, tally: &Arc<PlanTally>);
+
+    /// Rounds go as planned from here on: the memory in which others were served is not needed any more.
+    fn settled(&mut self);
+}

@@ -1,0 +1,15 @@
+//! Planned rounds on memory: the plans of a thread, their segments, and the ground that provides these.
+
+mod course;
+mod ground;
+mod pages;
+mod segment;
+mod shelf;
+
+pub(crate) use course::Step;
+pub(crate) use pages::PAGE;
+pub(crate) use shelf::Shelf;
+
+pub use ground::Ground;
+pub use pages::Pages;
+pub use segment::Segment;
