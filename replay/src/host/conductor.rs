@@ -19,12 +19,12 @@ use planlab_dsa::{AllocError, Planning, Usage};
 
 use super::checker::{Checker, Fault};
 use super::clock::{self, Resident, monotonic_ns};
-use super::contender::Obstacle;
 use super::memory::Memory;
+use super::order::{Contender, Order};
 use super::player::{Batches, Player, Times};
 use super::report::Report;
-use super::{Contender, Order};
 use crate::looks::{are_mostly_clock, nanoseconds};
+use crate::planned::PlannedError;
 use crate::sequence::Sequence;
 
 /// Warm-up takes at least this many propagations...
@@ -44,6 +44,29 @@ const SPLIT_SHARE: u32 = 2;
 /// How often each sequence is checked; sequences of `LARGE` bytes are checked once.
 const CHECKS: u32 = 2;
 const LARGE: u64 = 1 << 30;
+
+/// Why a memory could not be made.
+#[derive(Clone, Debug)]
+pub(super) struct Obstacle {
+    pub(super) end: End,
+    pub(super) reason: String,
+}
+
+impl From<PlannedError> for Obstacle {
+    fn from(error: PlannedError) -> Self {
+        let end = match error {
+            PlannedError::NoMemory { .. } => End::OutOfMemory,
+            _ => End::Unavailable,
+        };
+        Self { end, reason: error.to_string() }
+    }
+}
+
+impl From<String> for Obstacle {
+    fn from(reason: String) -> Self {
+        Self { end: End::Unavailable, reason }
+    }
+}
 
 /// What all threads do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::ptr;
 use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use planlab_dsa::{Address, Bytes};
 
-use super::super::driver::DriverError;
-use super::super::library::{check, check_memory, device, length, load, read, retain};
-use super::{SharedDevice, StreamHandle};
+use super::shared_device::{SharedDevice, StreamHandle};
+use crate::cuda::driver::DriverError;
+use crate::cuda::driver::gpu::library::{check, check_memory, device, length, load, read, retain};
 
 /// An event without a time.
 const NO_TIME: u32 = 2;

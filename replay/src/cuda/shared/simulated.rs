@@ -17,9 +17,8 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::super::driver::{Driver, DriverError, Kernel, WORD};
-use super::super::simulated::SimulatedDriver;
-use super::{SharedDevice, StreamHandle};
+use super::shared_device::{SharedDevice, StreamHandle};
+use crate::cuda::driver::{Driver, DriverError, Kernel, SimulatedDriver, WORD};
 
 /// A simulated device with streams. Copies are the same device.
 #[derive(Clone)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::pattern;
 use super::*;
+use crate::cuda::driver::pattern;
 
 /// An instruction: predicate, operation, operands; or a label.
 #[derive(Debug)]

@@ -14,23 +14,23 @@
     reason = "a launch is unsafe on a real device, and so it is in the trait; none is done here"
 )]
 
+mod memory;
+mod pool;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
-use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::interface::{
+    DeviceInfo, Driver, DriverError, Faults, GRANULE, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD,
+};
 use super::pattern;
-
-/// Memory comes in multiples of this number of bytes.
-const GRANULE: u64 = 2 << 20;
-
-/// Segments of the pool have at least this many bytes.
-const SEGMENT: u64 = 32 << 20;
-
-/// Blocks of the pool are multiples of this number of bytes.
-const UNIT: u64 = 512;
+use memory::Memory;
+use pool::Pool;
 
 /// Nanoseconds for a launch, alone and within a graph.
 const LAUNCH: u64 = 2000;
@@ -40,7 +40,7 @@ const GRAPH_LAUNCH: u64 = 1000;
 const BANDWIDTH: u64 = 1000;
 
 /// The simulated device.
-pub(super) struct SimulatedDriver {
+pub(crate) struct SimulatedDriver {
     info: DeviceInfo,
     state: Mutex<State>,
     /// How often the queue was run to its end.
@@ -99,160 +99,6 @@ enum Task {
 struct Captured {
     kernels: Vec<Kernel>,
     pool: Pool,
-}
-
-/// A 16-byte word of memory.
-type Word = [u64; 2];
-
-/// The memory, and the addresses without memory.
-#[derive(Default)]
-struct Memory {
-    capacity: u64,
-    held: u64,
-    next: u64,
-    /// Memory by its base.
-    blocks: BTreeMap<u64, Vec<Word>>,
-    /// Base and end of addresses that may be mapped.
-    reserved: BTreeMap<u64, u64>,
-}
-
-impl Memory {
-    fn range(&mut self, size: u64) -> u64 {
-        // One granule is left free, so that no access runs from one block into the next.
-        let base = self.next;
-        self.next = base + size.next_multiple_of(GRANULE) + GRANULE;
-        base
-    }
-
-    fn take(&mut self, base: u64, size: u64) -> Result<(), DriverError> {
-        let refused = DriverError::OutOfMemory { size: Bytes::new(size) };
-        let physical = size.checked_next_multiple_of(GRANULE).ok_or(refused.clone())?;
-        if physical == 0 || physical > self.capacity - self.held {
-            return Err(refused);
-        }
-        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| refused)?;
-        self.held += physical;
-        self.blocks.insert(base, vec![[0; 2]; words]);
-        Ok(())
-    }
-
-    fn acquire(&mut self, size: u64) -> Result<u64, DriverError> {
-        if size > self.capacity {
-            return Err(DriverError::OutOfMemory { size: Bytes::new(size) });
-        }
-        let base = self.next;
-        self.take(base, size)?;
-        Ok(self.range(size))
-    }
-
-    fn release(&mut self, base: u64, call: &'static str) -> Result<(), DriverError> {
-        let block = self.blocks.remove(&base);
-        let words = block.ok_or_else(|| DriverError::failed(call, format!("nothing begins at {base}")))?;
-        self.held -= (words.len() as u64 * WORD).next_multiple_of(GRANULE);
-        Ok(())
-    }
-
-    /// Walks over words in pieces; `act` receives the index of a piece's first word, and the piece.
-    fn walk(&mut self, at: u64, words: u64, mut act: impl FnMut(u64, &mut [Word])) -> Result<(), String> {
-        let mut done = 0;
-        while done < words {
-            let here = at + done * WORD;
-            let stray = || format!("an illegal access at address {here}");
-            let (base, block) = self.blocks.range_mut(..=here).next_back().ok_or_else(stray)?;
-            let first = (here - base) / WORD;
-            let count = (block.len() as u64).saturating_sub(first).min(words - done);
-            if count == 0 || !(here - base).is_multiple_of(WORD) {
-                return Err(stray());
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "less than the length of a vector")]
-            let piece = &mut block[first as usize..(first + count) as usize];
-            act(done, piece);
-            done += count;
-        }
-        Ok(())
-    }
-}
-
-/// Segments, cut by best fit.
-#[derive(Default)]
-struct Pool {
-    /// Base and bytes.
-    segments: BTreeMap<u64, u64>,
-    /// First address and bytes of the free blocks, joined within a segment.
-    free: BTreeMap<u64, u64>,
-    /// First address and bytes of the blocks in use.
-    live: BTreeMap<u64, u64>,
-    figures: PoolMemory,
-}
-
-impl Pool {
-    fn alloc(&mut self, memory: &mut Memory, size: u64) -> Result<u64, DriverError> {
-        let refused = DriverError::OutOfMemory { size: Bytes::new(size) };
-        let rounded = size.max(1).checked_next_multiple_of(UNIT).ok_or(refused)?;
-        let best = self.free.iter().filter(|(_, bytes)| **bytes >= rounded).min_by_key(|(_, bytes)| **bytes);
-        let (base, bytes) = match best.map(|(&base, &bytes)| (base, bytes)) {
-            Some(found) => found,
-            None => self.grow(memory, rounded)?,
-        };
-        self.free.remove(&base);
-        if bytes > rounded {
-            self.free.insert(base + rounded, bytes - rounded);
-        }
-        self.live.insert(base, rounded);
-        self.figures.used += rounded;
-        self.figures.used_peak = self.figures.used_peak.max(self.figures.used);
-        Ok(base)
-    }
-
-    fn grow(&mut self, memory: &mut Memory, size: u64) -> Result<(u64, u64), DriverError> {
-        let size = size.max(SEGMENT).checked_next_multiple_of(GRANULE);
-        let size = size.ok_or(DriverError::OutOfMemory { size: Bytes::new(u64::MAX) })?;
-        let base = memory.acquire(size).or_else(|error| {
-            self.trim(memory, 0)?;
-            memory.acquire(size).map_err(|_| error)
-        })?;
-        self.segments.insert(base, size);
-        self.figures.reserved += size;
-        self.figures.reserved_peak = self.figures.reserved_peak.max(self.figures.reserved);
-        Ok((base, size))
-    }
-
-    fn free(&mut self, at: u64) -> Result<(), DriverError> {
-        let bytes = self.live.remove(&at);
-        let bytes = bytes.ok_or_else(|| DriverError::failed("free_async", format!("{at} is not in use")))?;
-        self.figures.used -= bytes;
-        let (mut start, mut end) = (at, at + bytes);
-        let before = self.free.range(..at).next_back().map(|(&base, &bytes)| (base, base + bytes));
-        if let Some((base, _)) = before.filter(|&(_, stop)| stop == at && !self.segments.contains_key(&at)) {
-            self.free.remove(&base);
-            start = base;
-        }
-        if !self.segments.contains_key(&end) {
-            end += self.free.remove(&end).unwrap_or(0);
-        }
-        self.free.insert(start, end - start);
-        Ok(())
-    }
-
-    /// Gives idle segments back until at most `keep` bytes are held.
-    fn trim(&mut self, memory: &mut Memory, keep: u64) -> Result<(), DriverError> {
-        let idle: Vec<u64> = self.free.keys().filter(|base| self.is_idle(**base)).copied().collect();
-        for base in idle {
-            if self.figures.reserved <= keep {
-                break;
-            }
-            let bytes = self.segments.remove(&base).unwrap_or(0);
-            self.free.remove(&base);
-            self.figures.reserved -= bytes;
-            memory.release(base, "trim")?;
-        }
-        Ok(())
-    }
-
-    /// Whether a segment begins at `base` and is completely free.
-    fn is_idle(&self, base: u64) -> bool {
-        self.segments.get(&base).is_some_and(|bytes| self.free.get(&base) == Some(bytes))
-    }
 }
 
 impl State {
@@ -334,7 +180,7 @@ impl State {
 
 impl SimulatedDriver {
     /// A device with `capacity` bytes of memory.
-    pub(super) fn new(capacity: Bytes) -> Self {
+    pub(crate) fn new(capacity: Bytes) -> Self {
         let memory = Memory { capacity: capacity.get(), next: GRANULE, ..Memory::default() };
         let state = State { memory, slots: vec![0; SLOTS], ..State::default() };
         let name = format!("simulated device of {capacity} bytes, no GPU");
@@ -370,26 +216,26 @@ impl SimulatedDriver {
 
     /// How often the queue was run to its end.
     #[cfg(test)]
-    pub(super) fn waits(&self) -> u64 {
+    pub(crate) fn waits(&self) -> u64 {
         self.waits.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// How often the free memory was queried.
     #[cfg(test)]
-    pub(super) fn questions(&self) -> u64 {
+    pub(crate) fn questions(&self) -> u64 {
         self.questions.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Makes the driver load its parts at their first use, and keep a granule for each.
     #[cfg(test)]
-    pub(super) fn loading_late(self) -> Self {
+    pub(crate) fn loading_late(self) -> Self {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).unloaded = Part::ALL.to_vec();
         self
     }
 
     /// First address and bytes of each mapped piece.
     #[cfg(test)]
-    pub(super) fn pieces(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn pieces(&self) -> Vec<(u64, u64)> {
         let state = self.state().expect("no fault");
         let Memory { blocks, reserved, .. } = &state.memory;
         let is_reserved = |at: u64| reserved.range(..=at).next_back().is_some_and(|(_, &end)| at < end);
@@ -613,6 +459,3 @@ impl Driver for SimulatedDriver {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

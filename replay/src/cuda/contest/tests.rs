@@ -1,19 +1,22 @@
 //! Whole replays on the simulated device.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use planlab_dsa::performance::{End, Performance, Work};
 use planlab_dsa::testing::first_fit;
 use planlab_dsa::{
-    Address, Alignment, Backing, Buffer, BufferId, Bytes, Instance, LiveRange, NotLive, OnlineAllocator,
-    Requests, Stream, Usage, VerifiedPlan,
+    Address, Alignment, AllocError, Backing, Buffer, BufferId, Bytes, Instance, LiveRange, NotLive,
+    OnlineAllocator, Requests, Stream, Usage, VerifiedPlan,
 };
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as _;
 
+use super::tally::Tally;
+use super::turn::Turn;
 use super::*;
-use crate::cuda::contenders::{Builder, Idle};
-use crate::cuda::shuffled::shuffled;
-use crate::cuda::simulated::SimulatedDriver;
+use crate::cuda::driver::{Driver, SLOTS, SimulatedDriver};
+use crate::cuda::{Device, shuffled};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,10 +4,8 @@
 
 use planlab_dsa::{Address, AllocError, Bytes, NotLive, OnlineAllocator, Requests, Stream};
 
-use super::GRANULE;
 use super::contenders::Memory;
-use super::driver::{Driver, DriverError, Kernel, SLOTS, WORD};
-use super::pattern;
+use crate::cuda::driver::{Driver, DriverError, GRANULE, Kernel, SLOTS, WORD, pattern};
 use crate::{Kind, Sequence};
 
 /// The requests of a propagation, and how long its operations take.

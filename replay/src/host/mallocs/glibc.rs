@@ -7,8 +7,8 @@ use std::ffi::CStr;
 
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::memory::Memory;
 use crate::address::{pointer, word};
+use crate::host::memory::Memory;
 
 pub(super) struct Glibc;
 

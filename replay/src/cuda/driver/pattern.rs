@@ -5,24 +5,24 @@
 //! a kernel's sum can be checked without the words.
 
 /// The golden ratio's bits: odd, and so that neighbours differ in about half of their bits.
-pub(super) const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Seeds are multiples of this.
 const STRIDE: u64 = 0xd1b5_4a32_d192_ed03;
 
 /// The seed of a buffer's block in round `round`; different rounds have different seeds.
-pub(super) const fn seed(buffer: u32, round: u32) -> u64 {
+pub(crate) const fn seed(buffer: u32, round: u32) -> u64 {
     (((round as u64) << 32) | buffer as u64).wrapping_add(1).wrapping_mul(STRIDE)
 }
 
 /// The halves of a word.
-pub(super) const fn word(seed: u64, index: u64) -> [u64; 2] {
+pub(crate) const fn word(seed: u64, index: u64) -> [u64; 2] {
     let half = seed.wrapping_add(index).wrapping_mul(FACTOR);
     [half, half.wrapping_add(seed)]
 }
 
 /// The sum of the halves of the first `words` words.
-pub(super) const fn sum(seed: u64, words: u64) -> u64 {
+pub(crate) const fn sum(seed: u64, words: u64) -> u64 {
     let pairs = if words.is_multiple_of(2) {
         (words / 2).wrapping_mul(words.wrapping_sub(1))
     } else {

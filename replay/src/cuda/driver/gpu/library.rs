@@ -10,15 +10,15 @@ use std::ptr;
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use planlab_dsa::Bytes;
 
-use super::driver::DriverError;
-use super::kernels;
 use super::requirement::{self, version_text};
+use crate::cuda::driver::interface::DriverError;
+use crate::cuda::driver::kernels;
 
 /// A stream that does not wait for the default one.
 const NON_BLOCKING: u32 = 1;
 
 /// Checks for a driver, and returns its description and its devices; touches none of them.
-pub(super) fn probe() -> Result<String, DriverError> {
+pub(crate) fn probe() -> Result<String, DriverError> {
     load()?;
     let version = version_text(version()?);
     // SAFETY: the library is loaded and initialised; the pointer points to a local number.
@@ -31,7 +31,7 @@ pub(super) fn probe() -> Result<String, DriverError> {
 }
 
 /// The device of a number.
-pub(super) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
+pub(crate) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
     let mut device = 0;
     // SAFETY: the library is initialised; the pointer points to a local number.
     let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
@@ -52,7 +52,7 @@ fn name(device: sys::CUdevice) -> Result<String, DriverError> {
 }
 
 /// Loads and initialises the driver's library, if it has every function that is called here.
-pub(super) fn load() -> Result<(), DriverError> {
+pub(crate) fn load() -> Result<(), DriverError> {
     // SAFETY: the library is the driver's own; its initialisers may run in any process.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)"));
@@ -104,12 +104,12 @@ fn text(code: CUresult) -> String {
     }
 }
 
-pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
+pub(crate) fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverError::failed(call, text(code))) }
 }
 
 /// As [`check`], for a call that requests memory.
-pub(super) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> Result<(), DriverError> {
+pub(crate) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> Result<(), DriverError> {
     if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return Err(DriverError::OutOfMemory { size });
     }
@@ -117,7 +117,7 @@ pub(super) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> R
 }
 
 /// What a call writes to the pointer that it gets; `value` lies there before.
-pub(super) fn read<T>(
+pub(crate) fn read<T>(
     call: &'static str,
     mut value: T,
     run: impl FnOnce(*mut T) -> CUresult,
@@ -126,34 +126,34 @@ pub(super) fn read<T>(
     Ok(value)
 }
 
-pub(super) fn length(size: Bytes) -> Result<usize, DriverError> {
+pub(crate) fn length(size: Bytes) -> Result<usize, DriverError> {
     usize::try_from(size.get()).map_err(|_| DriverError::OutOfMemory { size })
 }
 
 /// Makes a context current on the calling thread.
-pub(super) fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
+pub(crate) fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
     // SAFETY: the driver returned the context, which is held until its binding's owner has ended.
     check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })
 }
 
-pub(super) fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
+pub(crate) fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
     // SAFETY: the device exists; the pointer points to a local number.
     read("cuDeviceGetAttribute", 0, |value| unsafe { sys::cuDeviceGetAttribute(value, attribute, device) })
 }
 
-pub(super) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, DriverError> {
+pub(crate) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, DriverError> {
     Ok(u64::try_from(attribute(device, which)?).unwrap_or(0))
 }
 
 /// The device's context as a number, held until it is given back.
-pub(super) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
+pub(crate) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
     // SAFETY: the device exists; its context is given back when the driver is dropped.
     let call = |context: *mut _| unsafe { sys::cuDevicePrimaryCtxRetain(context, device) };
     Ok(read("cuDevicePrimaryCtxRetain", ptr::null_mut(), call)? as usize)
 }
 
 /// The names of the device, its driver and the compiler of its kernels.
-pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
+pub(crate) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
     let (name, version) = (name(device)?, version()?);
     let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -169,26 +169,26 @@ pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, 
     ))
 }
 
-pub(super) fn stream() -> Result<usize, DriverError> {
+pub(crate) fn stream() -> Result<usize, DriverError> {
     // SAFETY: a context is current; the stream is ended when the driver is dropped.
     let call = |stream: *mut _| unsafe { sys::cuStreamCreate(stream, NON_BLOCKING) };
     Ok(read("cuStreamCreate", ptr::null_mut(), call)? as usize)
 }
 
-pub(super) fn event() -> Result<usize, DriverError> {
+pub(crate) fn event() -> Result<usize, DriverError> {
     // SAFETY: a context is current; flags of 0 mean an event with a time. It is ended when the driver is dropped.
     let call = |event: *mut _| unsafe { sys::cuEventCreate(event, 0) };
     Ok(read("cuEventCreate", ptr::null_mut(), call)? as usize)
 }
 
-pub(super) fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> {
+pub(crate) fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> {
     // SAFETY: the device has pools; the default one lives as long as the context.
     let call = |pool: *mut _| unsafe { sys::cuDeviceGetDefaultMemPool(pool, device) };
     Ok(read("cuDeviceGetDefaultMemPool", ptr::null_mut(), call)? as usize)
 }
 
 /// The properties of device memory that mapped pieces need.
-pub(super) fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
+pub(crate) fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
     // SAFETY: the structure consists of plain numbers and a pointer, for which 0 is valid: no handle is exported.
     let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
     properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -196,11 +196,11 @@ pub(super) fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
     properties
 }
 
-pub(super) fn location(device: sys::CUdevice) -> sys::CUmemLocation {
+pub(crate) fn location(device: sys::CUdevice) -> sys::CUmemLocation {
     sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device }
 }
 
-pub(super) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
+pub(crate) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
     let properties = properties(device);
     let option = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     // SAFETY: both pointers point to locals.
@@ -210,7 +210,7 @@ pub(super) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
 }
 
 /// The kernels, and what compiled them.
-pub(super) fn load_module() -> Result<(usize, &'static str), DriverError> {
+pub(crate) fn load_module() -> Result<(usize, &'static str), DriverError> {
     let compiled = catch_unwind(AssertUnwindSafe(compile)).ok().flatten();
     let by_compiler = compiled.and_then(|ptx| module(&ptx).ok());
     if let Some(module) = by_compiler {
@@ -241,7 +241,7 @@ fn module(ptx: &[u8]) -> Result<usize, DriverError> {
     Ok(read("cuModuleLoadData", ptr::null_mut(), call)? as usize)
 }
 
-pub(super) fn functions(module: usize) -> Result<[usize; 4], DriverError> {
+pub(crate) fn functions(module: usize) -> Result<[usize; 4], DriverError> {
     let mut functions = [0; 4];
     for (function, name) in functions.iter_mut().zip(kernels::NAMES) {
         // SAFETY: the module is loaded; the name ends with 0.

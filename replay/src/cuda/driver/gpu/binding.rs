@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::driver::DriverError;
+use crate::cuda::driver::interface::DriverError;
 
 thread_local! {
     /// The number of the binding in force.

@@ -9,27 +9,25 @@
 
 /// Threads of a block of the grid.
 #[cfg(feature = "cuda")]
-pub(super) const THREADS: u32 = 256;
+pub(crate) const THREADS: u32 = 256;
 
 /// The most blocks of the grid for each multiprocessor.
 #[cfg(feature = "cuda")]
 const BLOCKS: u64 = 8;
 
 /// The kernels' names: fill, sum, verify, spin.
-#[cfg(any(feature = "cuda", test))]
-pub(super) const NAMES: [&std::ffi::CStr; 4] =
+pub(crate) const NAMES: [&std::ffi::CStr; 4] =
     [c"planlab_fill", c"planlab_sum", c"planlab_verify", c"planlab_spin"];
 
 /// The number of blocks of the grid for `words` words.
 #[cfg(feature = "cuda")]
-pub(super) fn blocks(words: u64, multiprocessors: u64) -> u32 {
+pub(crate) fn blocks(words: u64, multiprocessors: u64) -> u32 {
     let most = multiprocessors.max(1) * BLOCKS;
     u32::try_from(words.div_ceil(u64::from(THREADS)).clamp(1, most)).unwrap_or(u32::MAX)
 }
 
 /// For NVRTC.
-#[cfg(any(feature = "cuda", test))]
-pub(super) const CUDA_C: &str = r#"
+pub(crate) const CUDA_C: &str = r#"
 typedef unsigned long long u64;
 
 static __device__ u64 first() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -78,8 +76,7 @@ extern "C" __global__ void planlab_spin(u64 nanoseconds) {
 "#;
 
 /// For the driver itself.
-#[cfg(any(feature = "cuda", test))]
-pub(super) const PTX: &str = r"
+pub(crate) const PTX: &str = r"
 .version 6.0
 .target sm_52
 .address_size 64

@@ -6,8 +6,8 @@ use std::ptr;
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::memory::Memory;
 use crate::address::{pointer, word};
+use crate::host::memory::Memory;
 
 pub(super) struct Mimalloc;
 

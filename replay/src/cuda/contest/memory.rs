@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
 
-use super::driver::{Driver, DriverError, Faults};
+use crate::cuda::driver::{Driver, DriverError, Faults};
 use crate::ranges::Ranges;
 
 /// Segments are multiples of this number of bytes.
@@ -227,8 +227,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cuda::driver::SimulatedDriver;
     use crate::cuda::driver::{Kernel, WORD};
-    use crate::cuda::simulated::SimulatedDriver;
 
     const PAGE: u64 = 2 << 20;
 

@@ -22,8 +22,8 @@ use planlab_dsa::{
     VerifiedPlan,
 };
 
-use super::driver::{Driver, DriverError, PoolMemory, WORD};
 use super::memory::{Book, Segments};
+use crate::cuda::driver::{Driver, DriverError, PoolMemory, WORD};
 use crate::{Planned, PlannedError};
 
 /// Makes an online allocator over a backing.
@@ -393,7 +393,7 @@ impl Drop for StreamOrdered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::simulated::SimulatedDriver;
+    use crate::cuda::driver::SimulatedDriver;
 
     const MIB: u64 = 1 << 20;
 

@@ -1,5 +1,6 @@
 //! Tests that the simulated device behaves as a device must.
 
+use super::pool::SEGMENT;
 use super::*;
 
 const MIB: u64 = 1 << 20;

@@ -14,13 +14,16 @@ use planlab_dsa::{Address, Bytes, DeviceMemory};
 use serde::{Deserialize, Serialize};
 
 /// The size of a kernel's words in bytes; blocks begin at multiples of it.
-pub(super) const WORD: u64 = 16;
+pub(crate) const WORD: u64 = 16;
 
 /// Counters that kernels add to. Buffers share counters if there are more buffers than counters.
-pub(super) const SLOTS: usize = 1 << 14;
+pub(crate) const SLOTS: usize = 1 << 14;
+
+/// Devices give memory in multiples of this number of bytes.
+pub(crate) const GRANULE: u64 = 2 << 20;
 
 /// A driver or its simulation.
-pub(super) trait Driver: Send + Sync {
+pub(crate) trait Driver: Send + Sync {
     /// The device's name and properties.
     fn info(&self) -> &DeviceInfo;
 
@@ -129,16 +132,16 @@ pub struct DeviceInfo {
 
 /// Bytes of a driver's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PoolMemory {
-    pub(super) reserved: u64,
-    pub(super) reserved_peak: u64,
-    pub(super) used: u64,
-    pub(super) used_peak: u64,
+pub(crate) struct PoolMemory {
+    pub(crate) reserved: u64,
+    pub(crate) reserved_peak: u64,
+    pub(crate) used: u64,
+    pub(crate) used_peak: u64,
 }
 
 /// Work on the device. Words have [`WORD`] bytes; `slot` is a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(crate) enum Kernel {
     /// Writes the pattern of a seed.
     Fill { at: Address, words: u64, seed: u64 },
     /// Adds up all words, in halves of 64 bits, in a counter.
@@ -151,14 +154,14 @@ pub(super) enum Kernel {
 
 /// A mark in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Begin,
     End,
 }
 
 /// The number of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Graph(pub(super) u64);
+pub(crate) struct Graph(pub(crate) u64);
 
 /// Why a device did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -195,25 +198,30 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    pub(super) fn failed(call: &'static str, reason: impl Into<String>) -> Self {
+    pub(crate) fn failed(call: &'static str, reason: impl Into<String>) -> Self {
         Self::Failed { call, reason: reason.into() }
     }
 
-    pub(super) fn unavailable(reason: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    pub(crate) fn without_cuda() -> Self {
+        Self::unavailable("built without the feature `cuda`")
     }
 }
 
 /// Failed calls whose result nobody waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     first: Option<DriverError>,
     count: u64,
 }
 
 impl Faults {
     /// Records a call if it failed.
-    pub(super) fn note(&mut self, end: Result<(), DriverError>) {
+    pub(crate) fn note(&mut self, end: Result<(), DriverError>) {
         if let Err(error) = end {
             self.count += 1;
             self.first.get_or_insert(error);
@@ -221,7 +229,7 @@ impl Faults {
     }
 
     /// All failures as one error.
-    pub(super) fn error(&self) -> Option<DriverError> {
+    pub(crate) fn error(&self) -> Option<DriverError> {
         let first = self.first.clone()?;
         Some(match self.count {
             1 => first,
@@ -230,7 +238,7 @@ impl Faults {
     }
 
     /// The same as a result: `Ok` if nothing failed.
-    pub(super) fn end(&self) -> Result<(), DriverError> {
+    pub(crate) fn end(&self) -> Result<(), DriverError> {
         self.error().map_or(Ok(()), Err)
     }
 }

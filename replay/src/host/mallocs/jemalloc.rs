@@ -1,10 +1,10 @@
 //! The system's jemalloc, loaded beside the process's own allocator.
 //!
 //! It keeps its data of each thread in static TLS. glibc leaves too little of that to libraries loaded late, so a
-//! process that plays jemalloc starts with more (see [`Malloc::environment`](super::Malloc::environment)).
+//! process that plays jemalloc starts with more (see [`Malloc::environment`](crate::host::Malloc::environment)).
 //!
 //! Options hold for a whole process. The environment sets `oversize_threshold` before the process starts (see
-//! [`Malloc::environment`](super::Malloc::environment)), and it is read back here. A contender whose options are not
+//! [`Malloc::environment`](crate::host::Malloc::environment)), and it is read back here. A contender whose options are not
 //! in force is not played.
 //!
 //! `jemalloc/one-arena` follows the literal words "one arena without a thread cache, default decay": one arena of its
@@ -25,8 +25,8 @@ use std::sync::OnceLock;
 use libloading::os::unix;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::memory::Memory;
 use crate::address::{pointer, word};
+use crate::host::memory::Memory;
 
 /// The file name that its ABI has everywhere.
 const FILE: &str = "libjemalloc.so.2";

@@ -1,0 +1,18 @@
+//! Contenders, and the turns in which they play on a device.
+
+mod act;
+mod compete;
+mod contenders;
+mod failure;
+mod memory;
+mod player;
+mod protocol;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+pub use compete::{News, compete, compete_and_tell};
+pub use contenders::{Builder, Contender, Idle, Strategy};
+pub use player::Score;
+pub use protocol::Protocol;

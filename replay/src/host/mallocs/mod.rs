@@ -1,0 +1,49 @@
+//! The allocators that processes use.
+
+#[cfg(target_env = "gnu")]
+mod glibc;
+#[cfg(feature = "mallocs")]
+mod jemalloc;
+#[cfg(feature = "mallocs")]
+mod mimalloc;
+
+use super::conductor::{Obstacle, conduct};
+use super::memory::Memory;
+use super::order::{Malloc, Order};
+use super::report::Report;
+
+/// Plays a contender whose options are in force, and reports the options.
+fn with_options<M: Memory>(
+    order: &Order<'_>,
+    options: Result<String, String>,
+    build: impl Fn() -> Result<M, Obstacle> + Sync,
+) -> Report {
+    match options {
+        Ok(options) => Report { options, ..conduct(order, build) },
+        Err(reason) => Report::unavailable(reason),
+    }
+}
+
+/// Plays an allocator of processes, if it is in this build and its options are in force.
+pub(super) fn play(malloc: Malloc, order: &Order<'_>) -> Report {
+    match malloc {
+        #[cfg(target_env = "gnu")]
+        Malloc::Glibc => with_options(order, Ok(glibc::options()), || Ok(glibc::Glibc)),
+        #[cfg(feature = "mallocs")]
+        Malloc::Jemalloc => with_options(order, jemalloc::options(8 << 20), || {
+            jemalloc::Jemalloc::new().map_err(Obstacle::from)
+        }),
+        #[cfg(feature = "mallocs")]
+        Malloc::JemallocOversize => with_options(order, jemalloc::options(1 << 20), || {
+            jemalloc::Jemalloc::new().map_err(Obstacle::from)
+        }),
+        #[cfg(feature = "mallocs")]
+        Malloc::JemallocOneArena => with_options(order, jemalloc::OneArena::options(), || {
+            jemalloc::OneArena::new().map_err(Obstacle::from)
+        }),
+        #[cfg(feature = "mallocs")]
+        Malloc::Mimalloc => with_options(order, Ok(mimalloc::options()), || Ok(mimalloc::Mimalloc)),
+        #[cfg(not(all(target_env = "gnu", feature = "mallocs")))]
+        absent => Report::unavailable(format!("`{}` is not in this build", absent.key())),
+    }
+}
