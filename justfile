@@ -203,7 +203,7 @@ miri:
        cargo +nightly miri test --package planlab-dsa --lib online; \
        cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
        cargo +nightly miri test --package planlab-replay --no-default-features --test it -- planned::; \
-       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine:: round:: history:: period::; \
+       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- calls:: plans:: machine::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
 # Replays, plans under programs and calls from C. It is skipped, and says so, without a nightly toolchain.

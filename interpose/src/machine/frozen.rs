@@ -45,6 +45,7 @@ impl Machine {
     }
 
     /// Frees a planned block.
+    #[cold]
     pub fn free_frozen(&mut self, address: u64, ground: &mut impl Ground) {
         self.shelf.free(address, ground);
         self.unclaim_pages(ground);

@@ -61,6 +61,8 @@ pub(crate) struct Course {
     pub(crate) rounds_on_pages: u64,
     /// Rounds that ended as planned, minus twice those that did not; between -100 and 100.
     pub(crate) score: i32,
+    /// When a round of it last began, counted in rounds of all courses.
+    pub(super) last_began: u64,
 }
 
 impl Course {
@@ -101,6 +103,7 @@ impl Course {
             large,
             rounds_on_pages: 0,
             score: 0,
+            last_began: 0,
         })
     }
 

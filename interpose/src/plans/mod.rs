@@ -2,12 +2,11 @@
 
 mod course;
 mod ground;
-mod pages;
+pub(crate) mod pages;
 mod segment;
 mod shelf;
 
 pub(crate) use course::Step;
-pub(crate) use pages::PAGE;
 pub(crate) use shelf::Shelf;
 
 pub use ground::Ground;

@@ -15,8 +15,6 @@ const MOST_RETIRED: usize = 4;
 /// Plans that take turns on one segment. Only the holder has blocks in it.
 pub(crate) struct Shelf {
     courses: Vec<Course>,
-    /// When each course last began, counted in rounds.
-    used: Vec<u64>,
     rounds: u64,
     holder: Option<usize>,
     segment: Option<Segment>,
@@ -34,7 +32,6 @@ impl Shelf {
     pub(crate) fn new(least: u64, most: usize) -> Self {
         Self {
             courses: Vec::new(),
-            used: Vec::new(),
             rounds: 0,
             holder: None,
             segment: None,
@@ -79,10 +76,11 @@ impl Shelf {
             self.courses[before].begin();
         }
         self.rounds += 1;
-        self.used[chosen] = self.rounds;
         self.holder = Some(chosen);
-        self.courses[chosen].begin();
-        &mut self.courses[chosen]
+        let course = &mut self.courses[chosen];
+        course.last_began = self.rounds;
+        course.begin();
+        course
     }
 
     /// The most promising course that begins with a request, among those that may begin: first those that succeed at
@@ -110,16 +108,14 @@ impl Shelf {
         ground: &mut impl Ground,
     ) -> bool {
         let Some(need) = Course::need(&solved) else { return false };
-        let replaced =
-            replaces.and_then(|old| self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), old)));
+        let replaced = replaces.and_then(|old| self.position(old));
         let is_in_the_way = self.live() > 0 && (replaced.is_some() && replaced == self.holder);
         let is_small = self.segment.is_none_or(|segment| segment.len < need);
         if (is_small || is_in_the_way) && !self.move_on(need, ground) {
             return false;
         }
         // Moving on may have removed the replaced course.
-        let replaced =
-            replaces.and_then(|old| self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), old)));
+        let replaced = replaces.and_then(|old| self.position(old));
         if let Some(at) = replaced.or_else(|| self.oldest()) {
             self.remove(at);
         }
@@ -128,11 +124,11 @@ impl Shelf {
             self.remove(inner);
         }
         let Some(segment) = self.segment else { return false };
-        let Ok(course) = Course::new(solved, tally, segment, self.least) else { return false };
+        let Ok(mut course) = Course::new(solved, tally, segment, self.least) else { return false };
+        course.last_began = self.rounds;
         self.courses.push(course);
         let requests = self.courses.iter().map(|course| course.solved().round().requests().len());
         self.longest = requests.max().unwrap_or(0);
-        self.used.push(self.rounds);
         true
     }
 
@@ -140,7 +136,7 @@ impl Shelf {
     fn oldest(&self) -> Option<usize> {
         let is_free = |&at: &usize| Some(at) != self.holder || self.courses[at].live() == 0;
         (self.courses.len() >= self.most)
-            .then(|| (0..self.courses.len()).filter(is_free).min_by_key(|&at| self.used[at]))
+            .then(|| (0..self.courses.len()).filter(is_free).min_by_key(|&at| self.courses[at].last_began))
             .flatten()
     }
 
@@ -168,14 +164,16 @@ impl Shelf {
 
     /// Forgets a plan, unless blocks of it are in use.
     pub(crate) fn drop_plan(&mut self, plan: &Arc<Solved>) {
-        let at = self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), plan));
-        if let Some(at) = at.filter(|&at| Some(at) != self.holder || self.live() == 0) {
+        if let Some(at) = self.position(plan).filter(|&at| Some(at) != self.holder || self.live() == 0) {
             self.remove(at);
         }
     }
 
+    fn position(&self, plan: &Arc<Solved>) -> Option<usize> {
+        self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), plan))
+    }
+
     fn remove(&mut self, at: usize) -> Course {
-        self.used.remove(at);
         self.holder = match self.holder {
             Some(holder) if holder == at => None,
             Some(holder) if holder > at => Some(holder - 1),
@@ -211,7 +209,7 @@ impl Shelf {
     fn moved(&self, course: &Course, segment: Segment) -> Option<Course> {
         let (solved, tally) = (Arc::clone(course.solved()), Arc::clone(&course.tally));
         let mut moved = Course::new(solved, tally, segment, self.least).ok()?;
-        moved.score = course.score;
+        (moved.score, moved.last_began) = (course.score, course.last_began);
         Some(moved)
     }
 

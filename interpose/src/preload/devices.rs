@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 use planlab_replay::cuda::{SharedDevice, SimulatedStreams, open_shared};
 
 use super::settings::{Settings, settings};
-use super::system::calls::say;
+use super::system::say;
 use super::threads::planning::planning;
 use crate::device::{Devices, Heap, HeapConfig};
 

@@ -4,8 +4,7 @@
 use super::symbols::allocator;
 #[cfg(target_arch = "x86_64")]
 use super::symbols::system_call;
-use super::system::calls::say;
-use super::system::{kernel, real};
+use super::system::{kernel, real, say};
 use super::threads::{key, thread};
 use super::{ending, record, settings};
 

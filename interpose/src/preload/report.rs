@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::settings::settings;
-use super::system::calls::usage;
+use super::system::usage;
 use super::threads::{plans, thread};
 use crate::tally::{Count, PlanTally, Tally};
 

@@ -11,8 +11,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::system::memory::{PAGE, map};
-use super::system::real;
+use super::system::{PAGE, map, real};
 
 /// Pieces of at least this many bytes are mappings of their own.
 const MAPPED: usize = pieces::MOST;
@@ -66,7 +65,7 @@ unsafe impl GlobalAlloc for Heap {
             _ if is_ending() => last(layout),
             size if is_mapped(size) && layout.align() <= PAGE => map(size, 0),
             size if pieces::is_piece(size, layout.align()) => pieces::take(size, layout.align()),
-            size => real::memalign(layout.align(), size).cast(),
+            size => real::aligned(&real::MEMALIGN, layout.align(), size).cast(),
         }
     }
 

@@ -9,7 +9,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::preload::system::memory::{PAGE, map_aligned, unmap, word};
+use crate::preload::system::{PAGE, map_aligned, unmap, word};
 
 /// Pieces are smaller than this, rounding included.
 pub(super) const MOST: usize = 64 << 10;

@@ -9,10 +9,8 @@ use std::ptr;
 
 use super::entry::Entry;
 use super::table;
-use crate::plans::PAGE;
-use crate::preload::system::calls::keeping_errno;
-use crate::preload::system::kernel;
-use crate::preload::system::memory::word;
+use crate::plans::pages::PAGE;
+use crate::preload::system::{keeping_errno, kernel, word};
 
 /// Marks the pages of segments among these bytes.
 pub(crate) fn mark(begin: u64, bytes: u64) {
@@ -26,6 +24,7 @@ pub(crate) fn mark(begin: u64, bytes: u64) {
 }
 
 /// Whether a page of a block is marked.
+#[cold]
 pub(crate) fn has_any(entry: &Entry, address: u64) -> bool {
     entry.marks.are_there() && pages(entry, address).any(|page| entry.marks.has(page))
 }

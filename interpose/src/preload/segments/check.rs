@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 
 use crate::plans::Segment;
-use crate::preload::system::calls::say;
-use crate::preload::system::memory::word;
+use crate::preload::system::{say, word};
 
 /// The byte that fills free memory.
 const FREE: u8 = 0xdd;

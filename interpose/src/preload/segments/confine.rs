@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_long};
 use std::ptr;
 
-use crate::preload::system::raw::system_call;
+use crate::preload::system::system_call;
 
 /// Whether the program still has this memory; not after `exec`.
 pub(super) fn shares_memory(program: usize, own: usize) -> bool {

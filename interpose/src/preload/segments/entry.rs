@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, A
 use super::marks::Marks;
 use super::presence;
 use crate::plans::Segment;
-use crate::preload::system::frozen::is_frozen;
-use crate::preload::system::memory::word;
+use crate::preload::system::{is_frozen, word};
 
 /// A segment, the thread that plans in it, and the blocks that other threads have freed there.
 pub(crate) struct Entry {

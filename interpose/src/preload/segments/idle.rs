@@ -27,9 +27,7 @@ use super::presence::{ALIVE, has_ended};
 use super::table::{self, MOST};
 use crate::plans::Segment;
 use crate::preload::settings::settings;
-use crate::preload::system::calls::keeping_errno;
-use crate::preload::system::memory::{map, word};
-use crate::preload::system::raw::system_call;
+use crate::preload::system::{keeping_errno, map, system_call, word};
 use crate::signals::Masked;
 
 /// A process is started if a plan of at least this many bytes could be given back.

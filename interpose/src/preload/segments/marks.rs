@@ -4,8 +4,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use crate::plans::{PAGE, Segment};
-use crate::preload::system::memory::{map, word};
+use crate::plans::Segment;
+use crate::plans::pages::PAGE;
+use crate::preload::system::{map, word};
 
 /// The marks of a segment.
 pub(crate) struct Marks {

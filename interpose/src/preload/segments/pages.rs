@@ -4,11 +4,10 @@
 use std::ptr;
 
 use super::check::fill_free;
-use crate::plans::{PAGE, Segment};
+use crate::plans::Segment;
+use crate::plans::pages::PAGE;
 use crate::preload::settings::settings;
-use crate::preload::system::calls::keeping_errno;
-use crate::preload::system::frozen::is_frozen;
-use crate::preload::system::memory::word;
+use crate::preload::system::{is_frozen, keeping_errno, word};
 
 /// Segments are multiples of a huge page, in bytes.
 pub(super) const UNIT: u64 = 2 << 20;

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::pages::{self, UNIT};
 use crate::plans::Segment;
 use crate::preload::settings::settings;
-use crate::preload::system::memory::{map, map_aligned, word};
+use crate::preload::system::{map, map_aligned, word};
 
 /// The most segments of a process: their numbers from 1 on, and one more value, fit a byte.
 pub(crate) const MOST: usize = 254;

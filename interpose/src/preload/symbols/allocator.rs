@@ -12,9 +12,7 @@ use crate::preload::record;
 use crate::preload::segments::entry::Entry;
 use crate::preload::segments::{attributes, pages, table};
 use crate::preload::settings::settings;
-use crate::preload::system::frozen::is_frozen;
-use crate::preload::system::memory::word;
-use crate::preload::system::real;
+use crate::preload::system::{is_frozen, real, word};
 use crate::preload::threads::process::Process;
 use crate::preload::threads::thread::{Inner, Inside};
 
@@ -156,7 +154,7 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As `memalign` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
-    large_aligned(align, size, || real::memalign(align, size))
+    large_aligned(align, size, || real::aligned(&real::MEMALIGN, align, size))
 }
 
 /// # Safety
@@ -164,7 +162,7 @@ pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
 /// As `aligned_alloc` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    large_aligned(align, size, || real::aligned_alloc(align, size))
+    large_aligned(align, size, || real::aligned(&real::ALIGNED_ALLOC, align, size))
 }
 
 /// The real allocator serves alignments above a huge page, and invalid ones.
@@ -185,7 +183,7 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, siz
         // SAFETY: the caller guarantees it.
         return unsafe { real::posix_memalign(out, align, size) };
     }
-    let block = large(size, align.max(USUAL_ALIGN), false, || real::memalign(align, size));
+    let block = large(size, align.max(USUAL_ALIGN), false, || real::aligned(&real::MEMALIGN, align, size));
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -199,7 +197,7 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, siz
 /// As `valloc` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
-    large_aligned(4096, size, || real::valloc(size))
+    large_aligned(4096, size, || real::paged(&real::VALLOC, size))
 }
 
 /// # Safety
@@ -208,7 +206,7 @@ pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let whole = size.checked_next_multiple_of(4096).unwrap_or(size);
-    large_aligned(4096, whole, || real::pvalloc(size))
+    large_aligned(4096, whole, || real::paged(&real::PVALLOC, size))
 }
 
 /// # Safety
@@ -261,27 +259,13 @@ fn forget(at: u64) {
     machine.freed(at, process);
 }
 
+/// Frees a planned block, in a frozen process without a system call.
 fn free_planned(entry: &Entry, at: u64) {
-    if is_frozen() {
-        return free_frozen(entry, at);
-    }
-    attributes::undo(entry, at);
-    match Inside::enter_known() {
-        Some(mut inside) if inside.number() == entry.owner() => {
-            let Inner { machine, process } = inside.get();
-            if let Some(checker) = &mut process.checker {
-                checker.release(at);
-            }
-            machine.free(at, process);
-        }
-        _ => entry.push_freed(at),
-    }
-}
-
-/// As `free_planned`, without a system call. So a block with marked pages is never used again.
-#[cold]
-fn free_frozen(entry: &Entry, at: u64) {
-    if attributes::has_any(entry, at) {
+    let is_frozen = is_frozen();
+    if !is_frozen {
+        attributes::undo(entry, at);
+    } else if attributes::has_any(entry, at) {
+        // It is never used again.
         return;
     }
     match Inside::enter_known() {
@@ -290,7 +274,11 @@ fn free_frozen(entry: &Entry, at: u64) {
             if let Some(checker) = &mut process.checker {
                 checker.release(at);
             }
-            machine.free_frozen(at, process);
+            if is_frozen {
+                machine.free_frozen(at, process);
+            } else {
+                machine.free(at, process);
+            }
         }
         _ => entry.push_freed(at),
     }

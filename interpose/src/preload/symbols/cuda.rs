@@ -13,7 +13,7 @@ use planlab_dsa::{Address, Bytes};
 use planlab_replay::cuda::StreamHandle;
 
 use crate::preload::devices::{devices, known};
-use crate::preload::system::memory::word;
+use crate::preload::system::word;
 
 /// A panic must not reach the caller, which may be C++; the panic hook has reported it already.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> Option<T>) -> T {

@@ -16,8 +16,8 @@ use std::ffi::{c_int, c_ulong, c_void};
 use crate::preload::ending;
 use crate::preload::segments::{attributes, idle};
 use crate::preload::system::kernel::{
-    MADVISE, MLOCK, MLOCK2, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, SETNS, SIGALTSTACK, UNSHARE, map_unmarked,
-    next, protect_unmarked,
+    MADVISE, MLOCK, MLOCK2, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, SETNS, SIGALTSTACK, UNSHARE,
+    map_unmarked, next,
 };
 use crate::preload::threads::thread;
 
@@ -52,46 +52,25 @@ pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -
     if lasts(advice) { marked(result, at, bytes) } else { result }
 }
 
-/// # Safety
-///
-/// As `mprotect` of POSIX.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: usize, access: c_int) -> c_int {
-    // SAFETY: the caller guarantees it.
-    marked(unsafe { protect_unmarked(at, bytes, access) }, at, bytes)
+/// Calls that change the attributes of pages, or take the pages away.
+macro_rules! marked {
+    ($($name:ident = $next:ident($($argument:ident),*) of $system:literal;)*) => {$(
+        /// # Safety
+        ///
+        #[doc = concat!("As `", stringify!($name), "` of ", $system, ".")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(at: *mut c_void, bytes: usize, $($argument: c_int),*) -> c_int {
+            marked(next!($next(at, bytes $(, $argument)*)), at, bytes)
+        }
+    )*};
 }
 
-/// # Safety
-///
-/// As `pkey_mprotect` of Linux.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pkey_mprotect(at: *mut c_void, bytes: usize, access: c_int, key: c_int) -> c_int {
-    let result = next!(PKEY_MPROTECT(at, bytes, access, key));
-    marked(result, at, bytes)
-}
-
-/// # Safety
-///
-/// As `mlock` of POSIX.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mlock(at: *mut c_void, bytes: usize) -> c_int {
-    marked(next!(MLOCK(at, bytes)), at, bytes)
-}
-
-/// # Safety
-///
-/// As `mlock2` of Linux.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mlock2(at: *mut c_void, bytes: usize, flags: c_int) -> c_int {
-    marked(next!(MLOCK2(at, bytes, flags)), at, bytes)
-}
-
-/// # Safety
-///
-/// As `munmap` of POSIX.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> c_int {
-    marked(next!(MUNMAP(at, bytes)), at, bytes)
+marked! {
+    mprotect = MPROTECT(access) of "POSIX";
+    pkey_mprotect = PKEY_MPROTECT(access, key) of "Linux";
+    mlock = MLOCK() of "POSIX";
+    mlock2 = MLOCK2(flags) of "Linux";
+    munmap = MUNMAP() of "POSIX";
 }
 
 /// # Safety

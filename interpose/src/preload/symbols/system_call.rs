@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::kernel::is_forbidding;
 use crate::preload::ending;
-use crate::preload::system::calls::refuse;
 use crate::preload::system::next::Lazy;
+use crate::preload::system::refuse;
 
 // SAFETY: it is a function; nobody calls it by this type.
 static SYSCALL: Lazy<extern "C" fn()> = unsafe { Lazy::new(c"syscall") };

@@ -27,7 +27,7 @@ macro_rules! next {
             // SAFETY: it is the function of that name; the caller guarantees the arguments.
             Some(call) => unsafe { call($($argument),*) },
             None => {
-                $crate::preload::system::calls::refuse(libc::ENOSYS);
+                $crate::preload::system::refuse(libc::ENOSYS);
                 -1_i32 as _
             }
         }

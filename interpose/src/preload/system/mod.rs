@@ -1,9 +1,14 @@
 //! The C library, the allocator and the kernel below the library's symbols.
 
-pub(super) mod calls;
+mod calls;
 pub(super) mod frozen;
 pub(super) mod kernel;
-pub(super) mod memory;
+mod memory;
 pub(super) mod next;
-pub(super) mod raw;
+mod raw;
 pub(super) mod real;
+
+pub(super) use calls::{keeping_errno, refuse, say, usage};
+pub(super) use frozen::is_frozen;
+pub(super) use memory::{PAGE, map, map_aligned, unmap, word};
+pub(super) use raw::system_call;

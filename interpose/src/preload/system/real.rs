@@ -90,7 +90,8 @@ pub(crate) fn calloc(count: usize, size: usize) -> *mut c_void {
     }
 }
 
-fn aligned(function: &Lazy<Sized2>, align: usize, size: usize) -> *mut c_void {
+/// A block of `memalign` or `aligned_alloc`.
+pub(crate) fn aligned(function: &Lazy<Sized2>, align: usize, size: usize) -> *mut c_void {
     match function.get() {
         // SAFETY: it is the function of that name, which refuses unsupported alignments.
         Some(call) => unsafe { call(align, size) },
@@ -98,28 +99,13 @@ fn aligned(function: &Lazy<Sized2>, align: usize, size: usize) -> *mut c_void {
     }
 }
 
-pub(crate) fn memalign(align: usize, size: usize) -> *mut c_void {
-    aligned(&MEMALIGN, align, size)
-}
-
-pub(crate) fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    aligned(&ALIGNED_ALLOC, align, size)
-}
-
-fn paged(function: &Lazy<Sized1>, size: usize) -> *mut c_void {
+/// A block of `valloc` or `pvalloc`.
+pub(crate) fn paged(function: &Lazy<Sized1>, size: usize) -> *mut c_void {
     match function.get() {
         // SAFETY: it is the function of that name, which takes any size.
         Some(call) => unsafe { call(size) },
         None => bootstrap(size, 4096),
     }
-}
-
-pub(crate) fn valloc(size: usize) -> *mut c_void {
-    paged(&VALLOC, size)
-}
-
-pub(crate) fn pvalloc(size: usize) -> *mut c_void {
-    paged(&PVALLOC, size)
 }
 
 /// # Safety

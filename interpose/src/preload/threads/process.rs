@@ -12,9 +12,7 @@ use crate::preload::segments::check::Checker;
 use crate::preload::segments::entry::{self, Entry};
 use crate::preload::segments::{idle, pages, table};
 use crate::preload::settings::Settings;
-use crate::preload::system::calls::{keeping_errno, usage};
-use crate::preload::system::frozen::is_frozen;
-use crate::preload::system::real;
+use crate::preload::system::{is_frozen, keeping_errno, real, usage};
 use crate::tally::PlanTally;
 
 /// A segment of the thread's plans, and which of its units have huge pages.

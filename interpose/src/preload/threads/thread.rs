@@ -16,7 +16,7 @@ use super::{key, plans};
 use crate::machine::Machine;
 use crate::preload::segments::{idle, table};
 use crate::preload::settings::{Settings, settings};
-use crate::preload::system::frozen::is_frozen;
+use crate::preload::system::is_frozen;
 use crate::tally::Tally;
 
 /// The part that one thread at a time accesses.
