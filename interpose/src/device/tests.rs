@@ -42,8 +42,12 @@ struct Rig {
 
 impl Rig {
     fn new(capacity: u64) -> Self {
+        Self::with_config(capacity, config())
+    }
+
+    fn with_config(capacity: u64, config: HeapConfig) -> Self {
         let streams = SimulatedStreams::new(Bytes::new(capacity));
-        let heap = Heap::new(Arc::new(streams.clone()), config());
+        let heap = Heap::new(Arc::new(streams.clone()), config);
         Self { streams, heap, seed: 0 }
     }
 
@@ -245,11 +249,9 @@ fn what_a_graph_got_is_never_handed_out_again() {
 
 #[test]
 fn marks_end_rounds() {
-    let streams = SimulatedStreams::new(Bytes::new(1 << 30));
     let mut settings = config();
     settings.machine.marks = true;
-    let heap = Heap::new(Arc::new(streams.clone()), settings);
-    let mut rig = Rig { streams, heap, seed: 0 };
+    let mut rig = Rig::with_config(1 << 30, settings);
     let round = |rig: &mut Rig| {
         rig.heap.mark();
         drop(net(rig, ONE, 1));
@@ -262,10 +264,7 @@ fn marks_end_rounds() {
 
 #[test]
 fn without_plans_the_pool_serves_all() {
-    let streams = SimulatedStreams::new(Bytes::new(1 << 30));
-    let heap =
-        Heap::new(Arc::new(streams.clone()), HeapConfig { machine: Config::default(), planning: None });
-    let mut rig = Rig { streams, heap, seed: 0 };
+    let mut rig = Rig::with_config(1 << 30, HeapConfig { machine: Config::default(), planning: None });
     (0..5).for_each(|_| drop(net(&mut rig, ONE, 1)));
     assert_eq!((rig.planned(), rig.requests(), rig.wrong(0)), (0, 5 * 41, 0));
 }

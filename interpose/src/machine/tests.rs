@@ -11,8 +11,9 @@ use proptest::prelude::*;
 
 use super::{Answer, Config, Ground, Machine, Pages};
 use crate::calls::{Proof, Round};
-use crate::planning::{Solved, Unsolved};
-use crate::plans::{PAGE, Segment};
+use crate::planning::{Solved, Unsolved, solve};
+use crate::plans::Segment;
+use crate::plans::pages::PAGE;
 use crate::tally::{PlanTally, Tally};
 
 /// The simulated ground of a thread's machine.
@@ -77,7 +78,7 @@ impl Ground for Sim {
         assert!(self.solved.is_none(), "one at a time");
         // Miri is a thousand times slower.
         let patience = if cfg!(miri) { Duration::from_secs(60) } else { Duration::from_millis(50) };
-        self.solved = Some(Solved::new(round, Bytes::new(1), patience));
+        self.solved = Some(solve(round, Bytes::new(1), patience));
         true
     }
 
@@ -193,7 +194,13 @@ fn config() -> Config {
 
 /// Plays a net of `layers`: each output lives until the next exists, with a workspace in between.
 fn net(rig: &mut Rig, thread: usize, layers: u64, scale: u64) {
+    net_with(rig, thread, layers, scale, |_| {});
+}
+
+/// As [`net`], with calls after the first request.
+fn net_with(rig: &mut Rig, thread: usize, layers: u64, scale: u64, calls: impl FnOnce(&mut Rig)) {
     let mut input = rig.alloc(thread, scale * 4096, 64);
+    calls(rig);
     for layer in 1..=layers {
         let output = rig.alloc(thread, scale * (4096 + 512 * layer), 64);
         let workspace = rig.alloc(thread, 8192 + layer, 16);
@@ -202,6 +209,13 @@ fn net(rig: &mut Rig, thread: usize, layers: u64, scale: u64) {
         input = output;
     }
     rig.free(thread, input);
+}
+
+/// A thread that has a plan of a net with 20 layers.
+fn planned_rig() -> Rig {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    rig
 }
 
 #[test]
@@ -221,8 +235,7 @@ fn a_steady_sequence_is_served_from_its_plan() {
 
 #[test]
 fn a_departure_is_served_and_the_next_round_is_planned_again() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     let (planned, missed) = rig.count(0, |rig| {
         let mut blocks = vec![rig.alloc(0, 4096, 64)];
         blocks.extend((0..8).map(|number| rig.alloc(0, (1 << 20) + number, 64)));
@@ -237,21 +250,11 @@ fn a_departure_is_served_and_the_next_round_is_planned_again() {
 
 #[test]
 fn a_request_in_between_does_not_end_a_round() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     let (planned, missed) = rig.count(0, |rig| {
-        let first = rig.alloc(0, 4096, 64);
-        let line = rig.alloc(0, 70_000, 16);
-        let mut input = first;
-        for layer in 1..=20 {
-            let output = rig.alloc(0, 4096 + 512 * layer, 64);
-            let workspace = rig.alloc(0, 8192 + layer, 16);
-            rig.free(0, workspace);
-            rig.free(0, input);
-            input = output;
-        }
-        rig.free(0, line);
-        rig.free(0, input);
+        let mut line = None;
+        net_with(rig, 0, 20, 1, |rig| line = Some(rig.alloc(0, 70_000, 16)));
+        rig.free(0, line.expect("it was requested"));
     });
     assert_eq!((planned, missed, rig.tally(0).departures.get()), (41, 1, 0));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
@@ -259,8 +262,7 @@ fn a_request_in_between_does_not_end_a_round() {
 
 #[test]
 fn a_few_requests_between_two_rounds_do_not_cost_the_next() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     for kept in 1..=4 {
         // Buffers of files that stay open.
         let (planned, missed) = rig.count(0, |rig| {
@@ -447,8 +449,7 @@ fn a_request_like_the_first_does_not_begin_a_round() {
 
 #[test]
 fn plans_leave_a_segment_to_blocks_of_a_round_that_departed() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     let kept = rig.alloc(0, 4096, 64);
     assert_eq!(kept.planned_by, Some(0));
     let other = rig.alloc(0, 1 << 20, 64);

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use crate::calls::Round;
 use solve::Problem;
 
+#[cfg(test)]
+pub(crate) use solve::solve;
+
 pub use settings::Planning;
 pub use solve::{Solved, Unsolved};
 

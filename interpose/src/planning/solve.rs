@@ -106,16 +106,16 @@ impl Problem {
     }
 }
 
-impl Solved {
-    /// Plans a round whose load is at least `least_load`, within `patience`.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsolved`] if there is no plan, or the round is not worth one.
-    pub fn new(round: Round, least_load: Bytes, patience: Duration) -> Result<Self, Unsolved> {
-        Problem::new(round, least_load)?.solve(patience)
-    }
+/// Plans a round whose load is at least `least_load`, within `patience`.
+///
+/// # Errors
+///
+/// [`Unsolved`] if there is no plan, or the round is not worth one.
+pub(crate) fn solve(round: Round, least_load: Bytes, patience: Duration) -> Result<Solved, Unsolved> {
+    Problem::new(round, least_load)?.solve(patience)
+}
 
+impl Solved {
     /// The planned round.
     #[must_use]
     pub const fn round(&self) -> &Round {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_round_has_a_verified_plan_as_high_as_its_load() {
-        let solved = Solved::new(round(4096), Bytes::ZERO, Duration::from_secs(5)).expect("a plan");
+        let solved = solve(round(4096), Bytes::ZERO, Duration::from_secs(5)).expect("a plan");
         assert_eq!(
             (solved.height, solved.load, solved.bound),
             (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn too_little_is_not_planned() {
-        let small = Solved::new(round(4096), Bytes::new(1 << 20), Duration::from_secs(5));
+        let small = solve(round(4096), Bytes::new(1 << 20), Duration::from_secs(5));
         assert_eq!(small.err(), Some(Unsolved::Small { load: Bytes::new(12288) }));
     }
 }

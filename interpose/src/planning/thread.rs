@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::settings::Planning;
-use super::solve::{Problem, Solved, Unsolved};
+use super::solve::{Solved, Unsolved, solve};
 use crate::calls::Round;
 use crate::signals::Masked;
 
@@ -28,8 +28,8 @@ pub(super) struct Planned {
 
 impl Planned {
     fn plan(&self, round: Round, how: Planning) {
-        let solve = || Problem::new(round, how.least_load)?.solve(how.patience);
-        let result = catch_unwind(AssertUnwindSafe(solve))
+        let plan = || solve(round, how.least_load, how.patience);
+        let result = catch_unwind(AssertUnwindSafe(plan))
             .unwrap_or_else(|_| Err(Unsolved::NoPlan("the planner panicked".to_owned())));
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.is_done.store(true, Ordering::Release);

@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn memory_goes_back_on_either_side() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 0));
     // After a long time far from the plan, the plan's memory goes back.
     for number in 0..2000_u64 {
@@ -20,8 +19,7 @@ fn memory_goes_back_on_either_side() {
 
 #[test]
 fn pages_may_be_given_back_between_two_rounds() {
-    let mut rig = Rig::new(1, config());
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let mut rig = planned_rig();
     for _ in 0..3 {
         assert!(!rig.threads[0].1.is_claimed, "nothing is in use");
         rig.threads[0].1.is_given_back = true;
@@ -58,50 +56,42 @@ fn pages_are_claimed_after_another_thread_freed_the_last_block() {
     assert_eq!(rig.count(0, |rig| round(rig, 1)), (4, 0));
 }
 
+/// A net while a large block is live.
+fn large_round(rig: &mut Rig) {
+    let large = rig.alloc(0, 4 << 20, 64);
+    net(rig, 0, 20, 1);
+    rig.free(0, large);
+}
+
 #[test]
 fn large_block_that_spreads_over_its_pages_leaves_the_plan() {
     let mut rig = Rig::new(1, config());
-    let round = |rig: &mut Rig| {
-        let large = rig.alloc(0, 4 << 20, 64);
-        net(rig, 0, 20, 1);
-        rig.free(0, large);
-    };
     rig.threads[0].1.sparsity = 16;
-    (0..40).for_each(|_| round(&mut rig));
-    assert_eq!(rig.count(0, round), (42, 0), "it uses the same places each time");
+    (0..40).for_each(|_| large_round(&mut rig));
+    assert_eq!(rig.count(0, large_round), (42, 0), "it uses the same places each time");
     rig.threads[0].1.sparsity = 6;
-    (0..40).for_each(|_| round(&mut rig));
-    assert_eq!(rig.count(0, round), (41, 1));
+    (0..40).for_each(|_| large_round(&mut rig));
+    assert_eq!(rig.count(0, large_round), (41, 1));
     assert_eq!(rig.threads[0].1.rested, 1, "what it had spread over is given back");
 }
 
 #[test]
 fn dense_block_stays_in_the_plan() {
     let mut rig = Rig::new(1, config());
-    let round = |rig: &mut Rig| {
-        let large = rig.alloc(0, 4 << 20, 64);
-        net(rig, 0, 20, 1);
-        rig.free(0, large);
-    };
     for sparsity in [16, 2, 1] {
         rig.threads[0].1.sparsity = sparsity;
-        (0..40).for_each(|_| round(&mut rig));
+        (0..40).for_each(|_| large_round(&mut rig));
     }
-    assert_eq!((rig.count(0, round), rig.threads[0].1.rested), ((42, 0), 0));
+    assert_eq!((rig.count(0, large_round), rig.threads[0].1.rested), ((42, 0), 0));
 }
 
 #[test]
 fn round_of_a_block_that_spreads_alone_loses_its_plan() {
     let mut rig = Rig::new(1, Config { least_load: Bytes::new(1 << 20), ..config() });
-    let round = |rig: &mut Rig| {
-        let large = rig.alloc(0, 4 << 20, 64);
-        net(rig, 0, 20, 1);
-        rig.free(0, large);
-    };
     rig.threads[0].1.sparsity = 16;
-    (0..10).for_each(|_| round(&mut rig));
-    assert_eq!(rig.count(0, round), (42, 0));
+    (0..10).for_each(|_| large_round(&mut rig));
+    assert_eq!(rig.count(0, large_round), (42, 0));
     rig.threads[0].1.sparsity = 6;
-    (0..40).for_each(|_| round(&mut rig));
-    assert_eq!(rig.count(0, round), (0, 42), "without the block it is not worth one");
+    (0..40).for_each(|_| large_round(&mut rig));
+    assert_eq!(rig.count(0, large_round), (0, 42), "without the block it is not worth one");
 }
