@@ -3,16 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-use serde_json::Value;
-
-use crate::common::{built, compiled, library, preload};
-
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| built("aside"))
-}
+use crate::common::{built, compiled, library, preload, run_all};
 
 fn run(program: &Path, words: &[&str], settings: &[(&str, &str)]) -> Output {
     Command::new(program).args(words).envs(settings.iter().copied()).output().expect("it starts")
@@ -21,25 +13,7 @@ fn run(program: &Path, words: &[&str], settings: &[(&str, &str)]) -> Output {
 /// Asserts that the program ends and prints as without the library. Returns the share of its requests that were planned,
 /// with the library's checks and without.
 fn assert_same(words: &[&str]) -> [f64; 2] {
-    run_both(words).map(|(share, _)| share)
-}
-
-/// As [`assert_same`]; also returns what the program says on stderr under the library.
-fn run_both(words: &[&str]) -> [(f64, String); 2] {
-    let plain = run(program(), words, &[]);
-    assert!(plain.status.success(), "{words:?}: {plain:?}");
-    ["1", "0"].map(|checks| {
-        let folder = tempfile::tempdir().expect("writable");
-        let report = folder.path().join("report");
-        let mut command = preload(program(), words);
-        command.env("PLANLAB_CHECK", checks).env("PLANLAB_REPORT", &report);
-        let under = command.output().expect("it starts");
-        assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
-        let lines = std::fs::read_to_string(&report).expect("a line for each process");
-        let counts: Value = serde_json::from_str(lines.lines().next_back().expect("one")).expect("JSON");
-        let count = |name: &str| counts["counts"][name].as_f64().expect("a count");
-        (count("planned") / count("requests"), String::from_utf8_lossy(&under.stderr).into_owned())
-    })
+    run_all("aside", words).map(|ran| ran.planned_share())
 }
 
 /// The most faults of five planned rounds. Each page of a round that is replaced at its free makes one a round.
@@ -69,9 +43,9 @@ fn a_program_that_forbids_itself_system_calls_goes_on() {
 /// Runs a program with large rounds, whose plan's memory goes back after a fifth of a second. Without the library's
 /// checks, which write to all of it.
 fn assert_same_when_idle(words: &[&str]) -> Output {
-    let plain = run(program(), words, &[]);
+    let plain = run(&built("aside"), words, &[]);
     assert_eq!(plain.status.signal(), None, "{words:?}: {plain:?}");
-    let under = preload(program(), words).env("PLANLAB_IDLE_MS", "200").output().expect("it starts");
+    let under = preload("aside", words).env("PLANLAB_IDLE_MS", "200").output().expect("it starts");
     assert_eq!((under.status, &under.stdout), (plain.status, &plain.stdout), "{words:?}: {under:?}");
     under
 }
@@ -100,10 +74,11 @@ fn a_program_that_asks_for_filters_keeps_its_plans() {
 #[test]
 fn what_is_done_to_a_blocks_pages_ends_with_the_block() {
     for how in ["dont-fork", "wipe-on-fork", "guard", "read-only", "lock", "hole", "file", "move"] {
-        for (share, told) in run_both(&["treats", how]) {
-            assert!(share > 0.3, "{how}: {share}");
+        for ran in run_all("aside", &["treats", how]) {
+            assert!(ran.planned_share() > 0.3, "{how}: {}", ran.planned_share());
             // Pages that were treated once are not replaced at each later free.
-            let faults = told.lines().find_map(|line| line.strip_suffix(" faults")?.parse::<u32>().ok());
+            let faults =
+                ran.stderr.lines().find_map(|line| line.strip_suffix(" faults")?.parse::<u32>().ok());
             assert!(faults.expect("a figure") < MOST_FAULTS, "{how}: {faults:?}");
         }
     }
@@ -129,7 +104,7 @@ fn a_sanitizer_keeps_its_allocator() {
         }
         let both = format!("{}:{}", library().display(), runtime.display());
         let settings = [("LD_PRELOAD", both.as_str()), ("ASAN_OPTIONS", "verify_asan_link_order=0")];
-        for program in [sanitized.as_path(), crate::common::program()] {
+        for program in [&sanitized, &built("calls")] {
             let under = run(program, &["period"], &settings);
             let stderr = String::from_utf8_lossy(&under.stderr);
             assert_eq!((under.status.code(), under.status.signal()), (Some(0), None), "{file}: {stderr}");

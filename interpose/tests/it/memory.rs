@@ -1,15 +1,8 @@
 //! Programs whose memory is easily wasted: what they have at most and in the end, under the library and without it.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use crate::common::{built, library};
-
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| built("memory"))
-}
+use crate::common::{built, preload};
 
 /// A program's output, and its memory at most and in the end, in KiB.
 #[derive(Debug)]
@@ -20,11 +13,8 @@ struct Ran {
 }
 
 fn ran(words: &[&str], is_under: bool) -> Ran {
-    let mut command = Command::new(program());
-    command.args(words).stdin(Stdio::null());
-    if is_under {
-        command.env("LD_PRELOAD", library()).env("PLANLAB_IDLE_MS", "300");
-    }
+    let mut command = if is_under { preload("memory", &[]) } else { Command::new(built("memory")) };
+    command.args(words).env("PLANLAB_IDLE_MS", "300").stdin(Stdio::null());
     let output = command.output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {:?} {stderr}", output.status);

@@ -2,7 +2,13 @@
 
 use std::process::Command;
 
-use crate::common::{Ran, library, preload, program, same, under};
+use crate::common::{Ran, built, library, preload, run_all, under};
+
+/// Runs the program with and without the library, with the same output; the statistics are those without checks.
+fn same(words: &[&str]) -> Ran {
+    let [_, ran] = run_all("calls", words);
+    ran
+}
 
 /// Asserts that at least the given number of rounds, of 81 requests each, were planned.
 fn assert_planned(ran: &Ran, rounds: u64) {
@@ -40,7 +46,7 @@ fn sequences_take_turns() {
 
 #[test]
 fn a_steady_round_takes_no_page_fault() {
-    let ran = under(program(), &["faults"], &[]);
+    let ran = under("calls", &["faults"], &[]);
     let faults: u64 = ran.stdout.trim().parse().expect("a number");
     assert!(faults <= 5, "{faults} page faults in 100 rounds");
 }
@@ -48,12 +54,11 @@ fn a_steady_round_takes_no_page_fault() {
 /// strace counts the calls, if it is installed.
 #[test]
 fn a_steady_round_makes_no_system_call() {
-    let program = program();
     let folder = tempfile::tempdir().expect("writable");
     let log = folder.path().join("log");
     let mut strace = Command::new("strace");
     let preload = format!("LD_PRELOAD={}", library().display());
-    strace.arg("-E").arg(preload).arg("-o").arg(&log).arg(program).arg("calls");
+    strace.arg("-E").arg(preload).arg("-o").arg(&log).arg(built("calls")).arg("calls");
     let Ok(output) = strace.output() else { return };
     let text = std::fs::read_to_string(&log).unwrap_or_default();
     if !output.status.success() && !text.contains("getppid") {
@@ -109,7 +114,7 @@ fn signals_between_calls_change_nothing() {
 #[test]
 fn marks_are_followed() {
     let found = same(&["marks"]);
-    let marked = under(program(), &["marks"], &[("PLANLAB_MARKS", "1")]);
+    let marked = under("calls", &["marks"], &[("PLANLAB_MARKS", "1")]);
     assert_eq!(marked.stdout, found.stdout);
     // Three sizes take turns. With marks each has its own plan; without, all three share one.
     assert_eq!((marked.count("plans"), found.count("plans")), (3, 1));
@@ -118,7 +123,7 @@ fn marks_are_followed() {
 
 #[test]
 fn a_write_to_freed_memory_is_found_with_checks() {
-    let output = preload(program(), &["after_free"]).env("PLANLAB_CHECK", "1").output().expect("it starts");
+    let output = preload("calls", &["after_free"]).env("PLANLAB_CHECK", "1").output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains("written to after it was freed"), "{stderr}");
 }
@@ -126,7 +131,7 @@ fn a_write_to_freed_memory_is_found_with_checks() {
 #[test]
 fn senseless_settings_are_taken_as_the_usual_ones() {
     let settings = [("PLANLAB_MIN_SIZE", "much"), ("PLANLAB_ROUNDS", "-1"), ("PLANLAB_PLAN_MS", "")];
-    let ran = under(program(), &["period"], &settings);
+    let ran = under("calls", &["period"], &settings);
     assert_eq!(ran.reports[0]["min_size"].as_u64(), Some(4096));
     assert_planned(&ran, 50);
 }
@@ -135,13 +140,13 @@ fn senseless_settings_are_taken_as_the_usual_ones() {
 /// no space for a plan, there is no plan.
 #[test]
 fn the_library_goes_without_where_address_space_is_scarce() {
-    let name = program().to_str().expect("UTF-8");
+    let program = built("calls");
     let plain = same(&["period"]).stdout;
     let mut has_run = false;
     for kib in (12_000..=76_000).step_by(8_000) {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {kib}; LD_PRELOAD=$1 exec $0 period"), name]);
-        let output = command.arg(library()).output().expect("it starts");
+        command.args(["-c", &format!("ulimit -v {kib}; LD_PRELOAD=$1 exec $0 period")]);
+        let output = command.arg(&program).arg(library()).output().expect("it starts");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!stderr.contains("memory allocation of"), "{kib} KiB: the library itself failed: {stderr}");
         assert!(output.status.success() || !has_run, "{kib} KiB: {:?} {stderr}", output.status);

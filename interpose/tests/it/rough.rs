@@ -1,16 +1,9 @@
 //! Programs that use their allocator roughly: nothing hangs, grows or breaks under the library.
 
-use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{compiled, library, preload, under};
-
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| compiled("rough", "rough", &[]))
-}
+use crate::common::{compiled, library, preload, record, under};
 
 /// Waits for a process to end; kills one that hangs, and fails the test.
 fn end(mut child: Child, what: &str) -> ExitStatus {
@@ -23,14 +16,6 @@ fn end(mut child: Child, what: &str) -> ExitStatus {
     }
     child.kill().expect("a child");
     panic!("{what} hangs");
-}
-
-/// The share of the requests that were planned.
-fn planned(words: &[&str]) -> f64 {
-    let ran = under(program(), words, &[]);
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    let share = ran.count("planned") as f64 / ran.count("requests") as f64;
-    share
 }
 
 /// Whether the library is built as it is for users. In a build of the whole workspace it links HiGHS, whose destructors
@@ -52,7 +37,7 @@ fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
     for (least, file) in [("1100", "PLANLAB_REPORT"), ("8192", "PLANLAB_REPORT"), ("8192", "PLANLAB_RECORD")]
     {
         for run in 0..12 {
-            let mut command = preload(program(), &["exits", least]);
+            let mut command = preload("rough", &["exits", least]);
             command.env(file, folder.path().join("file")).stderr(Stdio::null());
             let child = command.spawn().expect("it starts");
             let what = format!("run {run} with {file}, {least} bytes");
@@ -67,14 +52,14 @@ fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
 fn a_library_may_wait_for_a_thread_while_it_is_loaded() {
     let options = ["-DLIBRARY", "-shared", "-fPIC"];
     let opened = compiled("rough", "librough", &options);
-    let mut command = preload(program(), &["opens"]);
+    let mut command = preload("rough", &["opens"]);
     command.arg(opened).stdout(Stdio::null());
     assert!(end(command.spawn().expect("it starts"), "dlopen").success());
 }
 
 #[test]
 fn memory_does_not_grow_where_many_threads_end() {
-    let ran = under(program(), &["generations"], &[]);
+    let ran = under("rough", &["generations"], &[]);
     assert_eq!(ran.stdout, "ok\n");
     assert!(ran.reports[0]["threads"].as_u64().is_some_and(|threads| threads <= 81), "states are used again");
 }
@@ -82,7 +67,7 @@ fn memory_does_not_grow_where_many_threads_end() {
 #[test]
 fn a_request_of_another_size_in_each_round_costs_nothing() {
     for words in [&["strays"][..], &["strays", "held"]] {
-        let share = planned(words);
+        let share = under("rough", words, &[]).planned_share();
         assert!(share > 0.85, "{words:?}: {share}");
     }
 }
@@ -90,13 +75,7 @@ fn a_request_of_another_size_in_each_round_costs_nothing() {
 #[test]
 fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
     for (word, allocs, frees) in [("frees", 1000, 1000), ("grows", 9, 9)] {
-        let folder = tempfile::tempdir().expect("writable");
-        let mut command = preload(program(), &[word]);
-        command.env("PLANLAB_RECORD", folder.path().join("trace"));
-        assert!(end(command.spawn().expect("it starts"), word).success());
-        let file =
-            std::fs::read_dir(folder.path()).expect("a folder").next().expect("a trace").expect("an entry");
-        let trace = std::fs::read_to_string(file.path()).expect("text");
+        let trace = record("rough", word).concat();
         let count = |event: &str| trace.lines().filter(|line| line.split(',').nth(1) == Some(event)).count();
         assert!(
             count("alloc") >= allocs && count("free") >= frees,
@@ -112,20 +91,20 @@ fn no_call_is_a_cancellation_point() {
     let folder = tempfile::tempdir().expect("writable");
     let trace = folder.path().join("trace").display().to_string();
     for settings in [&[][..], &[("PLANLAB_RECORD", trace.as_str())]] {
-        assert_eq!(under(program(), &["cancels"], settings).stdout, "ok\n");
+        assert_eq!(under("rough", &["cancels"], settings).stdout, "ok\n");
     }
 }
 
 #[test]
 fn a_handler_may_allocate_between_planned_calls() {
-    let ran = under(program(), &["handles"], &[]);
+    let ran = under("rough", &["handles"], &[]);
     assert_eq!((ran.stdout.as_str(), ran.count("wrong_frees")), ("ok\n", 0));
     assert!(ran.count("planned") > 0);
 }
 
 #[test]
 fn the_child_of_a_fork_goes_on_with_states_of_threads_that_ended() {
-    let ran = under(program(), &["forks"], &[]);
+    let ran = under("rough", &["forks"], &[]);
     assert_eq!(ran.reports.len(), 6, "a line for each process");
     let children = ran.reports.iter().filter(|report| report["counts"]["requests"].as_u64() == Some(90_000));
     let planned: Vec<_> = children.map(|report| report["counts"]["planned"].as_u64()).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{preload, program};
+use crate::common::record;
 
 /// Checks a trace row by row; returns the number of requests and the most bytes live at once.
 fn peak(trace: &str) -> (usize, u64) {
@@ -24,19 +24,9 @@ fn peak(trace: &str) -> (usize, u64) {
     (count, peak)
 }
 
-fn record(word: &str) -> Vec<String> {
-    let folder = tempfile::tempdir().expect("writable");
-    let mut command = preload(program(), &[word]);
-    command.env("PLANLAB_RECORD", folder.path().join("trace"));
-    assert!(command.output().expect("it starts").status.success());
-    let files =
-        std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
-    files.map(|file| std::fs::read_to_string(file).expect("text")).collect()
-}
-
 #[test]
 fn every_large_request_is_a_row() {
-    let traces = record("period");
+    let traces = record("calls", "period");
     assert_eq!(traces.len(), 1);
     let (requests, peak) = peak(&traces[0]);
     // 56 rounds of 81, and the buffer of stdout.
@@ -47,13 +37,13 @@ fn every_large_request_is_a_row() {
 
 #[test]
 fn requests_of_all_threads_are_in_one_trace() {
-    let traces = record("threads");
+    let traces = record("calls", "threads");
     let (requests, _) = peak(&traces[0]);
     assert!(requests >= 8 * 60 * 24, "{requests}");
 }
 
 #[test]
 fn the_child_of_a_fork_is_not_recorded() {
-    let traces = record("forks");
+    let traces = record("calls", "forks");
     assert_eq!(traces.len(), 1);
 }

@@ -9,10 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,10 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LAYERS = 40, LAYER = 300000 };
+#include "common.h"
+
+enum { LAYERS = 40, LAYER = 300000 };
 
 /* A net whose blocks are written to. `call` makes each of its calls. */
-static void net(void (*call)(void **, size_t)) {
+static void call_net(void (*call)(void **, size_t)) {
     void *input = NULL, *output = NULL;
     call(&input, LAYER);
     for (int layer = 1; layer <= LAYERS; layer++) {
@@ -52,7 +50,7 @@ static void directly(void **block, size_t size) {
 /* Rounds, and time for their plan. */
 static void warm_up(void (*call)(void **, size_t)) {
     for (int round = 0; round < 12; round++) {
-        net(call);
+        call_net(call);
         usleep(round > 2 && round < 8 ? 60000 : 0);
     }
 }
@@ -88,7 +86,7 @@ static void stack(size_t bytes, unsigned share) {
     one_in = share;
     warm_up(in_a_handler);
     for (int round = 0; round < 30; round++)
-        net(in_a_handler);
+        call_net(in_a_handler);
     if (getenv("ASIDE_DEPTH")) {
         size_t at = 0;
         while (at < bytes && !memory[PAGE + at])
@@ -98,53 +96,26 @@ static void stack(size_t bytes, unsigned share) {
     puts("ok");
 }
 
-/* The threads of this process, as the kernel counts them. */
-static int count_threads(void) {
-    char text[2048];
-    FILE *file = fopen("/proc/self/stat", "r");
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = 0;
-    int threads = 0;
-    sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &threads);
-    return threads;
-}
+static long most_threads;
 
-static int most_threads;
-static void (*between)(void);
-
-/* Rounds that take long to plan. */
-static void long_rounds(int count) {
-    enum { REQUESTS = 3000, LIVE = 9 };
-    static char *blocks[REQUESTS];
-    for (int round = 0; round < count; round++) {
-        for (int at = 0; at < REQUESTS; at++) {
-            size_t size = 30000 + (size_t)at * 7919 % 90000;
-            blocks[at] = malloc(size);
-            if (at >= LIVE)
-                free(blocks[at - LIVE]);
-            between();
-        }
-        for (int at = REQUESTS - LIVE; at < REQUESTS; at++)
-            free(blocks[at]);
-    }
-}
-
-static void count(void) {
-    int threads = ++calls % 8 ? 0 : count_threads();
+static void count(void *block, size_t size) {
+    (void)block;
+    (void)size;
+    long threads = ++calls % 8 ? 0 : status("Threads:");
     most_threads = threads > most_threads ? threads : most_threads;
 }
 
 /* The most threads at any time, as a program counts that warns at a fork with several. */
 static void threads(int rounds) {
-    between = count;
-    long_rounds(rounds);
-    printf("%d threads at most\n", most_threads);
+    long_rounds(rounds, count);
+    printf("%ld threads at most\n", most_threads);
 }
 
 static unsigned when;
 
-static void leave_users(void) {
+static void leave_users(void *block, size_t size) {
+    (void)block;
+    (void)size;
     if (++calls == when)
         puts(unshare(CLONE_NEWUSER) ? strerror(errno) : "a name space");
 }
@@ -152,8 +123,7 @@ static void leave_users(void) {
 /* A name space of its own after this many requests; the kernel refuses it to a process with several threads. */
 static void unshares(unsigned requests) {
     when = requests;
-    between = leave_users;
-    long_rounds(6);
+    long_rounds(6, leave_users);
 }
 
 /* From now on only the kernel's strict set of system calls is allowed, or a filter's. */
@@ -187,7 +157,7 @@ static void forbids(const char *how, int rounds) {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     free(memset(malloc(16 << 20), 1, 16 << 20));
     for (int round = 0; round < rounds; round++) {
-        net(directly);
+        call_net(directly);
         usleep(round > 2 && round < 8 ? 60000 : 0);
     }
     void *before[LAYERS];
@@ -197,7 +167,7 @@ static void forbids(const char *how, int rounds) {
     for (int layer = 0; layer < LAYERS; layer++)
         free(before[layer]);
     for (int round = 0; round < 20; round++)
-        net(directly);
+        call_net(directly);
     for (size_t size = 1000; size < 3000000; size += 7777) {
         void *block = realloc(memset(malloc(size), 1, size), size * 2);
         free(calloc(3, size));
@@ -218,7 +188,7 @@ static void asks(void) {
     printf("%d\n", known);
     warm_up(directly);
     for (int round = 0; round < 20; round++)
-        net(directly);
+        call_net(directly);
 }
 
 enum { LARGE = 12 << 20 };
@@ -376,7 +346,7 @@ static void checked(void **block, size_t size) {
             if (((char *)*block)[at] != 7)
                 _exit(1);
         for (int round = 0; round < 2; round++)
-            net(directly);
+            call_net(directly);
         _exit(0);
     }
     int status = -1;
@@ -385,17 +355,6 @@ static void checked(void **block, size_t size) {
         printf("a child ended with status %#x\n", status);
         exit(1);
     }
-}
-
-/* kB of locked memory. */
-static long locked(void) {
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long size = -1;
-    while (fgets(line, sizeof line, file))
-        sscanf(line, "VmLck: %ld", &size);
-    fclose(file);
-    return size;
 }
 
 /* Pages that the kernel has put in until now. */
@@ -413,16 +372,16 @@ static void treats(const char *how) {
     mallopt(M_MMAP_THRESHOLD, 64 << 10);
     warm_up(directly);
     for (int round = 0; round < 10; round++)
-        net(treating);
+        call_net(treating);
     for (int round = 0; round < 3; round++)
-        net(directly);
+        call_net(directly);
     long before = faults();
     for (int round = 0; round < 5; round++)
-        net(directly);
+        call_net(directly);
     fprintf(stderr, "%ld faults\n", faults() - before);
     for (int round = 0; round < 3; round++)
-        net(checked);
-    printf("%ld kB are locked\n", locked());
+        call_net(checked);
+    printf("%ld kB are locked\n", status("VmLck:"));
 }
 
 int main(int length, char **words) {

@@ -4,14 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MIB = 1 << 20 };
+#include "common.h"
+
+enum { MIB = 1 << 20 };
 
 static uint64_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -35,21 +33,6 @@ static int is_zero_at(const unsigned char *block, size_t size, int places, uint6
         if (block[next(&state) % size])
             return 0;
     return 1;
-}
-
-/* A chain of blocks that are written as a whole. */
-static uint64_t net(size_t base, int layers) {
-    unsigned char *input = memset(malloc(base), 1, base);
-    uint64_t sum = 0;
-    for (int layer = 1; layer <= layers; layer++) {
-        size_t size = base + PAGE * (size_t)layer;
-        unsigned char *output = memset(malloc(size), layer, size);
-        sum = sum * 31 + input[base / 2];
-        free(input);
-        input = output;
-    }
-    free(input);
-    return sum;
 }
 
 /* Rounds with a large block of which little is used. */
@@ -138,18 +121,6 @@ static void *is_random(void *number) {
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     return (void *)(uintptr_t)sum;
-}
-
-static long status(const char *name) {
-    char text[8192];
-    FILE *file = fopen("/proc/self/status", "r");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    text[length] = 0;
-    char *line = strstr(text, name);
-    if (!line)
-        abort();
-    fclose(file);
-    return strtol(line + strlen(name), NULL, 10);
 }
 
 static void print_memory(void) {

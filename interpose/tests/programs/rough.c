@@ -3,24 +3,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* A net with the given number of layers; its blocks are written to. */
-static void net(size_t base, int layers) {
-    char *input = memset(malloc(base), 1, base);
-    for (int layer = 1; layer <= layers; layer++) {
-        size_t size = base + 4096 * (size_t)layer;
-        char *output = memset(malloc(size), layer, size);
-        free(input);
-        input = output;
-    }
-    free(input);
-}
+#include "common.h"
 
 static void *rounds(void *base) {
     for (int round = 0; round < 40; round++) {
@@ -73,15 +60,6 @@ static void exits(size_t least) {
     }
 }
 
-static long resident(void) {
-    FILE *file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    if (!file || fscanf(file, "%*d %ld", &pages) != 1)
-        abort();
-    fclose(file);
-    return pages;
-}
-
 enum { CROWD = 80 };
 static pthread_barrier_t barrier;
 
@@ -106,9 +84,9 @@ static void generations(void) {
         for (int at = 0; at < CROWD; at++)
             pthread_join(threads[at], NULL);
         if (generation == 1)
-            before = resident();
+            before = status("VmRSS:");
     }
-    puts(resident() < before + before / 8 + 2500 ? "ok" : "it grows");
+    puts(status("VmRSS:") < before + before / 8 + 10000 ? "ok" : "it grows");
 }
 
 /* A buffer of another size before each round, like that of a file being read; in use during the round, or not. */
@@ -191,20 +169,12 @@ static void cancels(void) {
     puts(has_finished ? "ok" : "malloc is a cancellation point");
 }
 
-/* Rounds of many requests, which take long to plan. */
-static void *long_rounds(void *count) {
-    enum { REQUESTS = 3000, LIVE = 9 };
-    for (size_t round = 0; round < (size_t)count; round++) {
-        char *blocks[REQUESTS];
-        for (int at = 0; at < REQUESTS; at++) {
-            size_t size = 30000 + (size_t)at * 7919 % 90000;
-            blocks[at] = memset(malloc(size), 1, size);
-            if (at >= LIVE)
-                free(blocks[at - LIVE]);
-        }
-        for (int at = REQUESTS - LIVE; at < REQUESTS; at++)
-            free(blocks[at]);
-    }
+static void fill(void *block, size_t size) {
+    memset(block, 1, size);
+}
+
+static void *fill_long_rounds(void *count) {
+    long_rounds((int)(size_t)count, fill);
     return NULL;
 }
 
@@ -212,10 +182,10 @@ static void *long_rounds(void *count) {
 static void forks(void) {
     for (int number = 0; number < 5; number++) {
         pthread_t thread;
-        pthread_create(&thread, NULL, long_rounds, (void *)3);
+        pthread_create(&thread, NULL, fill_long_rounds, (void *)3);
         pthread_join(thread, NULL);
         if (fork() == 0) {
-            pthread_create(&thread, NULL, long_rounds, (void *)30);
+            pthread_create(&thread, NULL, fill_long_rounds, (void *)30);
             pthread_join(thread, NULL);
             exit(0);
         }
