@@ -17,7 +17,7 @@ mod rehearsal;
 mod shared;
 mod shuffled;
 
-pub use contest::{Builder, Contender, Idle, News, Protocol, Score, Strategy, compete, compete_and_tell};
+pub use contest::{Builder, Contender, Idle, News, Protocol, Score, Strategy, compete};
 pub use device::{Ballast, Device, probe};
 pub use driver::{DeviceInfo, DriverError};
 pub use shared::{SharedDevice, SimulatedStreams, StreamHandle, open_shared};

@@ -82,17 +82,21 @@ impl Batches {
 trait Toil {
     const TOUCHES: bool;
 
+    /// Default: does nothing.
+    ///
     /// # Safety
     ///
     /// The block may be written.
-    unsafe fn begin(address: u64, size: u64, key: u64);
+    unsafe fn begin(_address: u64, _size: u64, _key: u64) {}
 
-    /// Returns the distance of the first wrong byte, if there is one.
+    /// Returns the distance of the first wrong byte, if there is one. Default: looks at none.
     ///
     /// # Safety
     ///
     /// The block may be read, and was given to [`begin`](Self::begin).
-    unsafe fn end(address: u64, size: u64, key: u64) -> Option<u64>;
+    unsafe fn end(_address: u64, _size: u64, _key: u64) -> Option<u64> {
+        None
+    }
 }
 
 struct Nothing;
@@ -101,12 +105,6 @@ struct Patterns;
 
 impl Toil for Nothing {
     const TOUCHES: bool = false;
-
-    unsafe fn begin(_: u64, _: u64, _: u64) {}
-
-    unsafe fn end(_: u64, _: u64, _: u64) -> Option<u64> {
-        None
-    }
 }
 
 impl Toil for Pages {
@@ -115,10 +113,6 @@ impl Toil for Pages {
     unsafe fn begin(address: u64, size: u64, _: u64) {
         // SAFETY: the caller guarantees it.
         unsafe { pattern::touch(address, size) };
-    }
-
-    unsafe fn end(_: u64, _: u64, _: u64) -> Option<u64> {
-        None
     }
 }
 
@@ -264,20 +258,13 @@ impl<'s, M: Memory> Player<'s, M> {
         propagations: u32,
         batches: &mut [Batches; 2],
     ) -> Result<(), Fault> {
-        for _ in 0..propagations {
-            match work {
-                Work::Pages => {
-                    self.propagate(|player, addresses| player.play_runs_apart::<Pages>(batches, addresses))
-                }
-                Work::Pattern => {
-                    self.propagate(|player, addresses| player.play_runs_apart::<Patterns>(batches, addresses))
-                }
-                _ => {
-                    self.propagate(|player, addresses| player.play_runs_apart::<Nothing>(batches, addresses))
-                }
-            }?;
-        }
-        Ok(())
+        let play = match work {
+            Work::Pages => Self::play_runs_apart::<Pages>,
+            Work::Pattern => Self::play_runs_apart::<Patterns>,
+            _ => Self::play_runs_apart::<Nothing>,
+        };
+        (0..propagations)
+            .try_for_each(|_| self.propagate(|player, addresses| play(player, batches, addresses)))
     }
 
     fn play_runs_apart<T: Toil>(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, Requests, VerifiedPlan};
 use planlab_replay::cuda::{
-    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
+    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete,
 };
 use planlab_workloads::Trace;
 
@@ -68,7 +68,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
     };
     tell(channel, &Reply::Device(device.info().clone()))?;
     let (mut told, mut broken) = (Ok(()), None);
-    let _ = compete_and_tell(&device, &scores, &contenders, &request.protocol, &mut |news| {
+    compete(&device, &scores, &contenders, &request.protocol, &mut |news| {
         let reply = match news {
             News::Begins(contender) => Reply::Begins { contender },
             News::Ended(contender, performance) => Reply::Ended { contender, performance },

@@ -50,34 +50,18 @@ pub enum News<'a> {
     Broken(&'a DriverError),
 }
 
-/// Plays the propagations in order, again and again, on each contender.
+/// Plays the propagations in order, again and again, on each contender, and passes `tell` the news of each turn.
 ///
 /// # Panics
 ///
 /// If there are no propagations.
-#[must_use]
 pub fn compete(
     device: &Device,
     scores: &[Score],
     contenders: &[Contender<'_>],
     protocol: &Protocol,
-) -> Vec<Performance> {
-    compete_and_tell(device, scores, contenders, protocol, &mut |_| {})
-}
-
-/// As [`compete`], and passes `tell` the news of each turn before and after it.
-///
-/// # Panics
-///
-/// If there are no propagations.
-#[must_use]
-pub fn compete_and_tell(
-    device: &Device,
-    scores: &[Score],
-    contenders: &[Contender<'_>],
-    protocol: &Protocol,
     tell: &mut dyn FnMut(News<'_>),
-) -> Vec<Performance> {
+) {
     assert!(!scores.is_empty(), "something to play");
     let mut tallies: Vec<Tally> = contenders.iter().map(|_| Tally::new()).collect();
     let mut order: Vec<usize> = (0..contenders.len()).collect();
@@ -96,25 +80,9 @@ pub fn compete_and_tell(
                 tell(News::Ended(index, Box::new(tally.performance())));
                 let is_suspect = matches!(tally.performance.status, End::Failed | End::Corrupt);
                 if let Some(error) = is_suspect.then(|| device.ask().err()).flatten() {
-                    tell(News::Broken(&error));
-                    return without_device(performances(&tallies), &error);
+                    return tell(News::Broken(&error));
                 }
             }
         }
     }
-    performances(&tallies)
-}
-
-fn performances(tallies: &[Tally]) -> Vec<Performance> {
-    tallies.iter().map(Tally::performance).collect()
-}
-
-/// A device that refuses every call is no contender's fault; contenders without a turn have no results.
-fn without_device(mut results: Vec<Performance>, error: &DriverError) -> Vec<Performance> {
-    let is_new = |result: &&mut Performance| result.status == End::Complete && result.samples.is_empty();
-    for result in results.iter_mut().filter(is_new) {
-        result.status = End::Failed;
-        result.reason = format!("not played, as the device had failed before: {error}");
-    }
-    results
 }

@@ -12,7 +12,7 @@ mod tally;
 mod tests;
 mod turn;
 
-pub use compete::{News, compete, compete_and_tell};
+pub use compete::{News, compete};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use player::Score;
 pub use protocol::Protocol;

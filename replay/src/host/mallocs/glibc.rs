@@ -7,6 +7,7 @@ use std::ffi::CStr;
 
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
+use super::block;
 use crate::address::{pointer, word};
 use crate::host::memory::Memory;
 
@@ -23,10 +24,8 @@ pub(super) fn options() -> String {
 unsafe impl Memory for Glibc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
-        let refused = AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO };
         // SAFETY: malloc takes any size.
-        let block = unsafe { libc::malloc(word(size)) };
-        if block.is_null() { Err(refused) } else { Ok(block.expose_provenance() as u64) }
+        block(unsafe { libc::malloc(word(size)) }, size)
     }
 
     #[inline]

@@ -25,6 +25,7 @@ use std::sync::OnceLock;
 use libloading::os::unix;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
+use super::block;
 use crate::address::{pointer, word};
 use crate::host::memory::Memory;
 
@@ -190,13 +191,6 @@ fn lock_wait_ns() -> Option<u64> {
     (!waits.is_empty()).then(|| waits.into_iter().sum())
 }
 
-fn answer(block: *mut c_void, size: u64) -> Result<u64, AllocError> {
-    if block.is_null() {
-        return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
-    }
-    Ok(block.expose_provenance() as u64)
-}
-
 /// `malloc` and `free` with the default thread caches and arenas.
 pub(super) struct Jemalloc(Library);
 
@@ -211,7 +205,7 @@ unsafe impl Memory for Jemalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: malloc takes any size.
-        answer(unsafe { (self.0.malloc)(word(size)) }, size)
+        block(unsafe { (self.0.malloc)(word(size)) }, size)
     }
 
     #[inline]
@@ -286,7 +280,7 @@ unsafe impl Memory for OneArena {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: mallocx takes any size but 0.
-        answer(unsafe { (self.jemalloc.mallocx)(word(size).max(1), self.flags) }, size)
+        block(unsafe { (self.jemalloc.mallocx)(word(size).max(1), self.flags) }, size)
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use std::ptr;
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
+use super::block;
 use crate::address::{pointer, word};
 use crate::host::memory::Memory;
 
@@ -23,11 +24,7 @@ unsafe impl Memory for Mimalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: mi_malloc takes any size.
-        let block = unsafe { sys::mi_malloc(word(size)) };
-        if block.is_null() {
-            return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
-        }
-        Ok(block.expose_provenance() as u64)
+        block(unsafe { sys::mi_malloc(word(size)) }, size)
     }
 
     #[inline]

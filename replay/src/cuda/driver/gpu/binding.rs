@@ -5,7 +5,7 @@
 //! That calls the library only if this thread last called for another driver or for none; otherwise it is one
 //! comparison.
 //!
-//! [`Device`]: super::Device
+//! [`Device`]: crate::cuda::Device
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -43,12 +43,6 @@ const BANDWIDTH: u64 = 1000;
 pub(crate) struct SimulatedDriver {
     info: DeviceInfo,
     state: Mutex<State>,
-    /// How often the queue was run to its end.
-    #[cfg(test)]
-    waits: std::sync::atomic::AtomicU64,
-    /// How often the free memory was queried.
-    #[cfg(test)]
-    questions: std::sync::atomic::AtomicU64,
 }
 
 #[derive(Default)]
@@ -71,6 +65,9 @@ struct State {
     fault: Option<String>,
     /// Parts of the driver that are not loaded before their first use.
     unloaded: Vec<Part>,
+    /// How often the queue was run to its end, and how often the free memory was queried.
+    waits: u64,
+    questions: u64,
 }
 
 /// Parts of a driver that may be loaded late.
@@ -185,19 +182,16 @@ impl SimulatedDriver {
         let state = State { memory, slots: vec![0; SLOTS], ..State::default() };
         let name = format!("simulated device of {capacity} bytes, no GPU");
         let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true, l2_bytes: None };
-        Self {
-            info,
-            state: Mutex::new(state),
-            #[cfg(test)]
-            waits: std::sync::atomic::AtomicU64::default(),
-            #[cfg(test)]
-            questions: std::sync::atomic::AtomicU64::default(),
-        }
+        Self { info, state: Mutex::new(state) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, if there was no fault so far.
     fn state(&self) -> Result<MutexGuard<'_, State>, DriverError> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.locked();
         state.check()?;
         Ok(state)
     }
@@ -208,8 +202,7 @@ impl SimulatedDriver {
         if state.capture.is_some() {
             return Err(DriverError::failed(call, "not while a graph is captured"));
         }
-        #[cfg(test)]
-        self.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        state.waits += 1;
         state.drain()?;
         Ok(state)
     }
@@ -217,19 +210,19 @@ impl SimulatedDriver {
     /// How often the queue was run to its end.
     #[cfg(test)]
     pub(crate) fn waits(&self) -> u64 {
-        self.waits.load(std::sync::atomic::Ordering::Relaxed)
+        self.locked().waits
     }
 
     /// How often the free memory was queried.
     #[cfg(test)]
     pub(crate) fn questions(&self) -> u64 {
-        self.questions.load(std::sync::atomic::Ordering::Relaxed)
+        self.locked().questions
     }
 
     /// Makes the driver load its parts at their first use, and keep a granule for each.
     #[cfg(test)]
     pub(crate) fn loading_late(self) -> Self {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).unloaded = Part::ALL.to_vec();
+        self.locked().unloaded = Part::ALL.to_vec();
         self
     }
 
@@ -250,9 +243,8 @@ impl Driver for SimulatedDriver {
     }
 
     fn memory(&self) -> Result<DeviceMemory, DriverError> {
-        #[cfg(test)]
-        self.questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let state = self.state()?;
+        let mut state = self.state()?;
+        state.questions += 1;
         let Memory { capacity, held, .. } = state.memory;
         Ok(DeviceMemory { free: Bytes::new(capacity - held), total: Bytes::new(capacity) })
     }
@@ -448,8 +440,7 @@ impl Driver for SimulatedDriver {
     }
 
     fn break_down(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.fault = Some("an illegal access (error 700)".to_owned());
+        self.locked().fault = Some("an illegal access (error 700)".to_owned());
     }
 
     fn close(&mut self) -> Result<(), DriverError> {
