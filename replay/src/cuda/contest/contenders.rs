@@ -81,17 +81,12 @@ impl Strategy<'_> {
 /// A contender at work.
 pub(super) struct Memory {
     pub(super) allocator: Box<dyn OnlineAllocator>,
-    guard: Guard,
+    /// What is held, and faults of the device.
+    book: Arc<Book>,
+    /// Whether the driver provided the addresses. Otherwise the book vouches for them, because an allocator may be wrong.
+    is_driver: bool,
     /// Counts what the allocator holds; `None` if only the driver can.
     meter: Option<Arc<Meter>>,
-}
-
-/// Who vouches for addresses.
-enum Guard {
-    /// The book of what is held, because an allocator may be wrong.
-    Book(Arc<Book>),
-    /// The driver, which provided the addresses; the book records faults.
-    Driver(Arc<Book>),
 }
 
 impl Memory {
@@ -99,41 +94,43 @@ impl Memory {
     pub(super) fn new(strategy: &Strategy<'_>, driver: &Arc<dyn Driver>) -> Result<Self, BuildError> {
         match strategy {
             Strategy::Plan(plan) | Strategy::GraphPlan(plan) => {
-                let segments = Segments::new(Arc::clone(driver));
-                let book = segments.book();
-                let (segments, meter) = Metered::new(segments);
-                let planned = Planned::new(plan, Box::new(segments));
-                let planned = planned.map_err(|error| BuildError::of_plan(error, &book))?;
-                Ok(Self::guarded(Box::new(planned), book).with_meter(meter))
+                Self::over_segments(driver, |backing, book| {
+                    let planned =
+                        Planned::new(plan, backing).map_err(|error| BuildError::of_plan(error, book))?;
+                    Ok(Box::new(planned))
+                })
             }
-            Strategy::Pool(build) => {
-                let segments = Segments::new(Arc::clone(driver));
-                let book = segments.book();
-                let (segments, meter) = Metered::new(segments);
-                Ok(Self::guarded(build(Box::new(segments)), book).with_meter(meter))
-            }
+            Strategy::Pool(build) => Self::over_segments(driver, |backing, _| Ok(build(backing))),
             Strategy::Malloc => {
                 let direct = Direct::new(Arc::clone(driver));
-                let (book, meter) = (Arc::clone(&direct.book), Arc::clone(&direct.meter));
-                Ok(Self::trusted(Box::new(direct), book).with_meter(meter))
+                let (book, meter) = (Arc::clone(&direct.book), Some(Arc::clone(&direct.meter)));
+                Ok(Self { allocator: Box::new(direct), book, is_driver: true, meter })
             }
             Strategy::MallocAsync(idle) => Self::stream_ordered(driver, *idle),
             Strategy::GraphAsync => Self::stream_ordered(driver, Idle::Release),
-            Strategy::EmptyLoop => Ok(Self::guarded(Box::new(EmptyLoop::default()), Arc::default())),
+            Strategy::EmptyLoop => {
+                let allocator = Box::new(EmptyLoop::default());
+                Ok(Self { allocator, book: Arc::default(), is_driver: false, meter: None })
+            }
         }
     }
 
-    fn guarded(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Book(book), meter: None }
+    /// An allocator that `build` makes over segments of the device.
+    fn over_segments(
+        driver: &Arc<dyn Driver>,
+        build: impl FnOnce(Box<dyn Backing>, &Book) -> Result<Box<dyn OnlineAllocator>, BuildError>,
+    ) -> Result<Self, BuildError> {
+        let segments = Segments::new(Arc::clone(driver));
+        let book = segments.book();
+        let (segments, meter) = Metered::new(segments);
+        let allocator = build(Box::new(segments), &book)?;
+        Ok(Self { allocator, book, is_driver: false, meter: Some(meter) })
     }
 
-    fn trusted(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Driver(book), meter: None }
-    }
-
-    fn with_meter(mut self, meter: Arc<Meter>) -> Self {
-        self.meter = Some(meter);
-        self
+    fn stream_ordered(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, BuildError> {
+        let ordered = StreamOrdered::new(driver, idle)?;
+        let book = Arc::clone(&ordered.book);
+        Ok(Self { allocator: Box::new(ordered), book, is_driver: true, meter: None })
     }
 
     /// The most bytes held since the last call; `None` for the driver's pool.
@@ -141,58 +138,41 @@ impl Memory {
         self.meter.as_ref().map(|meter| meter.take_most().get())
     }
 
-    fn stream_ordered(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, BuildError> {
-        let ordered = StreamOrdered::new(driver, idle)?;
-        let book = Arc::clone(&ordered.book);
-        Ok(Self::trusted(Box::new(ordered), book))
-    }
-
     /// Whether the allocator holds the `size` bytes at an address that it returned and that is not freed. The answer
     /// stays valid while [`releases`](Self::releases) does not change.
     pub(super) fn holds(&self, at: Address, size: u64) -> bool {
-        let Guard::Book(book) = &self.guard else { return true };
-        let (_, stop) = book.around(at.get());
-        at.get().checked_add(size).is_some_and(|end| end <= stop)
+        self.is_driver || at.get().checked_add(size).is_some_and(|end| end <= self.book.around(at.get()).1)
     }
 
     /// A number that changes whenever the allocator gives memory back.
     #[inline]
     pub(super) fn releases(&self) -> u64 {
-        match &self.guard {
-            Guard::Book(book) => book.releases(),
-            Guard::Driver(_) => 0,
-        }
-    }
-
-    fn book(&self) -> &Book {
-        match &self.guard {
-            Guard::Book(book) | Guard::Driver(book) => book,
-        }
+        self.book.releases()
     }
 
     /// Whether its calls are launches themselves, which must be waited for.
     pub(super) const fn is_driver(&self) -> bool {
-        matches!(self.guard, Guard::Driver(_))
+        self.is_driver
     }
 
     /// How often the device had no room for this contender.
     pub(super) fn refusals(&self) -> u64 {
-        self.book().refusals()
+        self.book.refusals()
     }
 
     /// Any other fault of the device.
     pub(super) fn fault(&self) -> Option<DriverError> {
-        self.book().fault()
+        self.book.fault()
     }
 
     /// The same fault, which is then forgotten.
     pub(super) fn take_fault(&self) -> Option<DriverError> {
-        self.book().take_fault()
+        self.book.take_fault()
     }
 
     /// Records the end of a call that returns no result.
     pub(super) fn note(&self, end: Result<(), DriverError>) {
-        self.book().note(end);
+        self.book.note(end);
     }
 
     /// Gives back all that it holds; a failure to do so is recorded as a fault.
