@@ -1,6 +1,7 @@
 //! The memories that propagations are played on.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use planlab_dsa::{
@@ -91,6 +92,15 @@ pub(super) unsafe trait Memory: Send {
     fn lock_wait_ns() -> Option<u64> {
         None
     }
+}
+
+/// The address of a block of `size` bytes that an allocator returned; an error if it is null.
+#[inline]
+pub(super) fn block(found: *mut c_void, size: u64) -> Result<u64, AllocError> {
+    if found.is_null() {
+        return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
+    }
+    Ok(found.expose_provenance() as u64)
 }
 
 /// An online allocator over memory of the host.

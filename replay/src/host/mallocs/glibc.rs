@@ -7,9 +7,8 @@ use std::ffi::CStr;
 
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::block;
 use crate::address::{pointer, word};
-use crate::host::memory::Memory;
+use crate::host::memory::{Memory, block};
 
 pub(super) struct Glibc;
 

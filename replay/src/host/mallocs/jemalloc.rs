@@ -25,9 +25,8 @@ use std::sync::OnceLock;
 use libloading::os::unix;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::block;
 use crate::address::{pointer, word};
-use crate::host::memory::Memory;
+use crate::host::memory::{Memory, block};
 
 /// The file name that its ABI has everywhere.
 const FILE: &str = "libjemalloc.so.2";

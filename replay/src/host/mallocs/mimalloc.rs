@@ -6,9 +6,8 @@ use std::ptr;
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use super::block;
 use crate::address::{pointer, word};
-use crate::host::memory::Memory;
+use crate::host::memory::{Memory, block};
 
 pub(super) struct Mimalloc;
 

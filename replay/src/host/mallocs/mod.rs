@@ -7,23 +7,10 @@ mod jemalloc;
 #[cfg(feature = "mallocs")]
 mod mimalloc;
 
-use std::ffi::c_void;
-
-use planlab_dsa::{AllocError, Bytes};
-
 use super::conductor::{Obstacle, conduct};
 use super::memory::Memory;
 use super::order::{Malloc, Order};
 use super::report::Report;
-
-/// The address of a block of `size` bytes that an allocator returned; an error if it is null.
-#[inline]
-fn block(found: *mut c_void, size: u64) -> Result<u64, AllocError> {
-    if found.is_null() {
-        return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
-    }
-    Ok(found.expose_provenance() as u64)
-}
 
 /// Plays a contender whose options are in force, and reports the options.
 fn with_options<M: Memory>(
