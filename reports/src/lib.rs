@@ -11,17 +11,17 @@ mod pages;
 mod report;
 mod site;
 
-pub use data::nets::{PoolTotal, PoolTotals};
-pub use data::own::{Held, OwnPlacement};
-pub use data::ratios::Named;
+pub use data::instances::own::{Held, OwnPlacement};
+pub use data::nets::parts::{PoolTotal, PoolTotals};
+pub use data::planners::ratios::Named;
 pub use error::ReportError;
 pub use figures::{
     Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
 };
-pub use pages::ratios::Comparison;
-pub use pages::scale::scale_files;
-pub use pages::show::ShowPage;
+pub use pages::overview::show::ShowPage;
+pub use pages::planners::ratios::Comparison;
+pub use pages::planners::scale::scale_files;
 pub use planlab_results::format;
 pub use report::{Report, Written};
-pub use site::viewer::CallStacks;
+pub use site::parts::viewer::CallStacks;
 pub use site::{KnownNets, KnownPlanner, ReportOptions};

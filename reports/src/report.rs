@@ -11,12 +11,13 @@ use planlab_results::schedule::read_schedules;
 use serde_json::json;
 
 use crate::data::frameworks::Frameworks;
-use crate::data::model::Model;
+use crate::data::planners::model::Model;
 use crate::data::replays::Replays;
 use crate::data::schedules::Schedules;
 use crate::format::count;
+use crate::site::output::{Frame, Writer};
 use crate::site::page::Page;
-use crate::site::{Frame, ReportOptions, Site, Writer, draw, draw_nets, slug, unique};
+use crate::site::{ReportOptions, Site, draw, draw_nets, slug, unique};
 use crate::{ReportError, pages};
 
 /// The files that were written.

@@ -2,10 +2,10 @@
 
 use planlab_results::statistics::median;
 
-use crate::data::compare::{Comparison, key};
-use crate::data::model::{Model, is_recorded};
-use crate::data::net_memory::{self, Net};
-use crate::data::pools;
+use crate::data::nets::net_memory::{self, Net};
+use crate::data::nets::pools;
+use crate::data::planners::compare::{Comparison, key};
+use crate::data::planners::model::{Model, is_recorded};
 use crate::data::replays::Replays;
 use crate::format::{bytes, count, count_real, nanoseconds, percent};
 

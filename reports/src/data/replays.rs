@@ -8,7 +8,7 @@ use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::{Interval, bootstrap, median};
 
-use crate::data::model::natural;
+use crate::data::natural::natural;
 use crate::figures::Series;
 use crate::format::real;
 

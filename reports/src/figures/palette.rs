@@ -201,6 +201,24 @@ impl Shape {
     }
 }
 
+/// The look of a planner: the same in every plot of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) label: String,
+    /// Its index among all planners of the report.
+    pub(crate) number: usize,
+}
+
+impl Series {
+    pub(crate) const fn color(&self) -> RGBColor {
+        series(self.number)
+    }
+
+    pub(crate) const fn shape(&self) -> Shape {
+        shape(self.number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,28 +1,15 @@
 //! The pages of a report: one file per question.
 
 mod allocators;
-mod boards;
-mod cell;
-mod cells;
-mod claims;
-mod frameworks;
-mod gain;
-mod gaps;
-mod iterations;
 mod memory;
-mod models;
 mod offload;
-mod planner;
-mod pytorch;
-pub(crate) mod ratios;
-mod requests;
-mod run;
-pub(crate) mod scale;
-pub(crate) mod show;
-mod summary;
-mod threads;
-mod time;
-mod workload;
+pub(crate) mod overview;
+pub(crate) mod planners;
+
+use allocators::{closeness, frameworks, iterations, pytorch, requests, threads, time};
+use memory::{models, nets};
+use overview::{cell, cells, run, summary, workload};
+use planners::{boards, claims, gaps, planner, scale};
 
 use crate::ReportError;
 use crate::site::Site;
@@ -35,10 +22,10 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 16] = [
     gaps::page,
     scale::page,
     claims::page,
-    memory::page,
+    nets::page,
     models::page,
     offload::page,
-    allocators::page,
+    closeness::page,
     time::page,
     requests::page,
     threads::page,

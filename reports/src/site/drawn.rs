@@ -1,22 +1,12 @@
 //! Drawings of nets, one file each.
 
 use planlab_files::NewFolder;
-use planlab_results::WorkloadKey;
 
-use super::Site;
 use super::names::slug;
+use super::sources::Site;
+use super::stored::Drawn;
 use crate::ReportError;
-use crate::data::models::{Question, cases};
-
-/// A drawing of a net.
-#[derive(Clone, Debug)]
-pub(crate) struct Drawn {
-    pub(crate) key: WorkloadKey,
-    /// The file, relative to the report's folder.
-    pub(crate) file: String,
-    /// Width and height in pixels.
-    pub(crate) size: (u32, u32),
-}
+use crate::data::nets::models::{Question, cases};
 
 /// Draws each net with questions about its graph, at its smallest batch, inference before training.
 pub(crate) fn draw_nets(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Drawn>, ReportError> {

@@ -8,72 +8,21 @@ use planlab_files::NewFolder;
 use planlab_results::format::bytes;
 use planlab_results::{Record, load_instance, load_plan};
 
-use super::Site;
 use super::names::slug;
+use super::sources::Site;
+use super::stored::{Mapped, Maps, Stored};
+use super::words::why;
 use crate::ReportError;
-use crate::data::chosen::choose;
-use crate::data::clock::Clock;
+use crate::data::instances::clock::Clock;
+use crate::data::planners::chosen::choose;
 use crate::figures::{
-    ArenaFacts, Drawing, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
+    ArenaFacts, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
     size_distribution_plot,
 };
-use crate::site::page::Piece;
-use crate::site::viewer::{Panel, Scene, ViewerPart, why};
+use crate::site::parts::viewer::{Panel, Scene, ViewerPart};
 
 /// Larger instances have pictures instead of viewers, whose pages would take megabytes each.
 const VIEWED: usize = 20_000;
-
-/// An instance of the store.
-pub(crate) struct Stored {
-    pub(crate) steps: u32,
-    /// Sum of the sizes, bytes.
-    pub(crate) total: u64,
-    /// Permissions to overwrite in place.
-    pub(crate) in_place: usize,
-    /// Each arena and its load, if there are several.
-    pub(crate) arenas: Vec<(String, String)>,
-    pub(crate) load_curve: Drawing,
-    pub(crate) sizes: Drawing,
-    pub(crate) mapped: Vec<Mapped>,
-    /// All mapped plans on the same axes, unless there are pictures instead.
-    pub(crate) viewer: Option<ViewerPart>,
-}
-
-/// A plan with maps; file names are relative to the report's folder.
-#[derive(Clone, Debug)]
-pub(crate) struct Mapped {
-    /// The cell's index in the model.
-    pub(crate) cell: usize,
-    /// Its first row, with all fields.
-    pub(crate) row: Record,
-    /// The cell's page.
-    pub(crate) page: String,
-    pub(crate) maps: Maps,
-    /// Why the plan is not lower.
-    pub(crate) why: Vec<Piece>,
-    /// What the colours of pictures mean: `colour by category`.
-    pub(crate) colours: &'static str,
-}
-
-impl Mapped {
-    /// What the placement map shows.
-    pub(crate) fn caption(&self) -> String {
-        format!("Placement: time across, address up, {}.", self.colours)
-    }
-}
-
-/// How a plan is shown.
-#[derive(Clone, Debug)]
-pub(crate) enum Maps {
-    Viewer(ViewerPart),
-    Pictures {
-        placement: String,
-        /// The fragmentation map.
-        free: String,
-        /// In pixels.
-        size: (u32, u32),
-    },
-}
 
 /// The first rows of cells, by cell.
 type Records = BTreeMap<String, Record>;

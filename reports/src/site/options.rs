@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::nets::PoolTotals;
+use crate::data::nets::parts::PoolTotals;
 
 /// The parts of a report that do not come from the records.
 #[derive(Clone, Debug)]

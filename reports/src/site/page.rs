@@ -2,9 +2,9 @@
 
 use planlab_results::table::Table;
 
-use super::grid::Grid;
-use super::timeline::TimelinePart;
-use super::viewer::ViewerPart;
+use super::parts::grid::Grid;
+use super::parts::timeline::TimelinePart;
+use super::parts::viewer::ViewerPart;
 use crate::figures::Drawing;
 
 /// A page. File names are relative to the report's folder.

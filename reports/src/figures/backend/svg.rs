@@ -7,13 +7,19 @@ use std::fmt::Write as _;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use planlab_dsa::printable_text;
+use plotters::backend::BitMapBackend;
 use plotters::style::RGBColor;
 use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
+use plotters_backend::{
+    BackendColor, BackendCoord, BackendTextStyle, DrawingBackend, DrawingErrorKind, FontTransform,
+};
 
-use super::{Drawn, EM, Failure};
+use super::font::EM;
 use crate::figures::palette::{self, hex};
 use crate::figures::raster::Raster;
+
+pub(crate) type Failure = <BitMapBackend<'static> as DrawingBackend>::ErrorType;
+pub(super) type Drawn = Result<(), DrawingErrorKind<Failure>>;
 
 const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 /// The default font size in pixels.

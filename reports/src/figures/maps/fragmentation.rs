@@ -4,8 +4,9 @@ use planlab_dsa::{Instance, VerifiedPlan};
 
 use plotters::style::RGBColor;
 
+use super::arenas::draw_arenas;
+use super::options::MapOptions;
 use super::pixels::Pixels;
-use super::{MapOptions, draw_arenas};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;

@@ -5,10 +5,11 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
+use super::arenas::draw_arenas;
 use super::classes::Classes;
+use super::options::MapOptions;
 use super::pixels::Pixels;
 use super::sheet::{CAPACITY, PEAK};
-use super::{MapOptions, draw_arenas};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;

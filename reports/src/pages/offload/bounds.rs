@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::table::{Table, Value, columns};
 
-use super::{middle_and_most, subject, subject_of, time};
+use super::tables::{self, middle_and_most, subject, subject_of, time};
 use crate::data::schedules::{Run, Schedules};
 use crate::format::real;
 use crate::site::page::Piece;
@@ -20,9 +20,9 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
                 a proof that no such schedule is faster.";
     let mut pieces =
         vec![Piece::heading("Gap to the proven bound, and time of the search"), Piece::note(note)];
-    pieces.extend(super::shown_or_folded(summary));
+    pieces.extend(tables::shown_or_folded(summary));
     let table = table(schedules);
-    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), super::trimmed(table)));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), tables::trimmed(table)));
     pieces
 }
 
@@ -33,11 +33,11 @@ fn summary(schedules: &Schedules) -> Table {
         for run in case.runs.iter().filter(|run| run.iteration().is_some()) {
             groups.entry(run.series.number).or_default().push(run);
         }
-        let inputs = |runs: &[&Run]| super::range(runs.iter().filter_map(|run| run.input()));
+        let inputs = |runs: &[&Run]| tables::range(runs.iter().filter_map(|run| run.input()));
         let named = |runs: &[&Run]| subject(case, Value::or_missing(inputs(runs).map(Value::Text)));
         rows.extend(groups.into_values().map(|runs| (named(&runs), runs)));
     }
-    super::table(
+    tables::table(
         "offload-gaps",
         "Over the sizes of a net and machine: how many schedules there are and how many equal the bound, the median and the worst \
          gap, and what the search took: median and slowest wall time of the whole run, and the most simulated iterations.",
@@ -71,7 +71,7 @@ fn distinct(runs: &[&Run], of: fn(&Run) -> &str) -> Value {
 
 fn table(schedules: &Schedules) -> Table {
     let found = schedules.runs().filter(|(_, run)| run.iteration().is_some());
-    super::table(
+    tables::table(
         "offload-bounds",
         "Every schedule: its time, the bound with scope and evidence, and the search.",
         found.map(|(case, run)| (subject_of(case, run), run)),

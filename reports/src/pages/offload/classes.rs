@@ -2,15 +2,15 @@
 
 use planlab_results::table::{Table, Value, columns};
 
-use super::{gb_or_missing, subject_of, time};
+use super::tables::{self, gb_or_missing, subject_of, time};
 use crate::data::schedules::{Case, Run, Schedules};
-use crate::figures::classes::{self, Cell, Row};
+use crate::figures::plots::classes::{self, Cell, Row};
 use crate::site::page::Piece;
 
 pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("What is kept, swapped and recomputed")];
     pieces.extend(schedules.cases.iter().filter_map(figure));
-    pieces.extend(super::shown_or_folded(table(schedules)));
+    pieces.extend(tables::shown_or_folded(table(schedules)));
     pieces
 }
 
@@ -32,7 +32,7 @@ fn figure(case: &Case) -> Option<Piece> {
 
 fn table<'s>(schedules: &'s Schedules) -> Table {
     let classes = |(case, run): (&'s Case, &'s Run)| Some((subject_of(case, run), (run, run.classes()?)));
-    super::table(
+    tables::table(
         "offload-classes",
         "Feature maps by what becomes of them, the bytes that are copied to the host, and the time of what is computed again.",
         schedules.runs().filter_map(classes),

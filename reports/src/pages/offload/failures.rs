@@ -3,7 +3,8 @@
 use planlab_results::audit::{Fault, Finding};
 use planlab_results::table::{Table, Value, columns};
 
-use crate::data::tables::{exit, last_line};
+use super::tables;
+use crate::data::planners::tables::{exit, last_line};
 use crate::format::counted;
 use crate::site::Site;
 use crate::site::page::Piece;
@@ -42,8 +43,8 @@ fn table(site: &Site<'_>) -> Table {
         columns!(|row| [
             ("workload", "Workload", Value::text(row.workload.as_str())),
             ("machine", "Machine", Value::text(row.machine.as_str())),
-            ("copies_gb", "GB/s", super::copies((row.copy_out, row.copy_in))),
-            ("capacity_gb", "Of GB", super::gb(row.capacity)),
+            ("copies_gb", "GB/s", tables::copies((row.copy_out, row.copy_in))),
+            ("capacity_gb", "Of GB", tables::gb(row.capacity)),
             ("scheduler", "Scheduler", Value::text(row.scheduler.as_str())),
             ("status", "Status", Value::text(row.status.name())),
             ("reason", "Reason", Value::text(row.reason.as_str())),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_results::table::{Table, Value, columns};
 
-use super::{gb_or_missing, of_all, subject_of};
+use super::tables::{self, gb_or_missing, of_all, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::{percent, real};
 use crate::site::page::{Piece, Text};
@@ -127,18 +127,18 @@ pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
     } else {
         let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: what \
         proves the bound on the height of their best offsets.";
-        pieces.push(Piece::Table(super::trimmed(heights("offload-misfits", caption, misfits.into_iter()))));
+        pieces.push(Piece::Table(tables::trimmed(heights("offload-misfits", caption, misfits.into_iter()))));
     }
     let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \
                    what offsets need that are given in the order of the requests, as an allocator does. Best: the lowest \
                    that the planner found, with its proven bound. Fits: yes; planned ahead: the best offsets fit, those of \
                    the best fit do not; bytes alone: no offsets that fit were found, or none are, as proved.";
-    pieces.extend(super::shown_or_folded(heights("offload-memory", caption, all.iter())));
+    pieces.extend(tables::shown_or_folded(heights("offload-memory", caption, all.iter())));
     pieces
 }
 
 fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p Placed<'s>>) -> Table {
-    super::table(
+    tables::table(
         name,
         caption,
         all.map(|placed| (subject_of(placed.case, placed.run), placed)),

@@ -2,8 +2,8 @@
 
 use planlab_results::table::{Table, Value, columns};
 
-use super::{range, rate, subject, subject_of};
-use crate::data::published::{Claim, Measure, published};
+use super::tables::{self, range, rate, subject, subject_of};
+use crate::data::papers::published::{Claim, Measure, published};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::format::percent;
 use crate::site::page::Piece;
@@ -21,7 +21,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("Beside the paper"), Piece::note(note)];
     for table in [counts, claims] {
         if !table.rows.is_empty() {
-            pieces.push(Piece::Table(super::trimmed(table)));
+            pieces.push(Piece::Table(tables::trimmed(table)));
         }
     }
     pieces
@@ -35,7 +35,7 @@ fn counts(schedules: &Schedules) -> Table {
             rows.extend(runs.map(|run| (subject_of(case, run), (line, run))));
         }
     }
-    super::table(
+    tables::table(
         "offload-table-3",
         "Table 3 of the paper: feature maps that are kept, swapped and recomputed, and ours. Difference: ours less published.",
         rows,
@@ -84,7 +84,7 @@ fn claims(schedules: &Schedules) -> Table {
             }
         }
     }
-    super::table(
+    tables::table(
         "offload-claims",
         "What the text prints of figures 15 to 22, and the same of our schedules, from the least to the greatest over the \
          sizes named. Lies: ours within, below or above what rounds to the published range.",

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use planlab_results::schedule::{Disturbance, ScheduleRow};
 use planlab_results::table::{Column, Table, Value, columns};
 
-use super::subject_of;
+use super::tables::{self, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::coord::Axis;
-use crate::figures::reference::{self, Curve, Point, Reference};
+use crate::figures::plots::reference::{self, Curve, Point, Reference};
 use crate::format::{percent, real};
 use crate::site::page::Piece;
 
@@ -27,8 +27,8 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
          draws do to an iteration in which nothing waits; no schedule avoids that part.",
     ));
     pieces.extend(schedules.cases.iter().filter_map(figure));
-    pieces.extend(super::shown_or_folded(largest));
-    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), super::trimmed(table)));
+    pieces.extend(tables::shown_or_folded(largest));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), tables::trimmed(table)));
     pieces
 }
 
@@ -81,7 +81,7 @@ fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool
     let is_disturbed = |run: &Run| run.iteration().is_some() && !run.row.disturbed.is_empty();
     let shown: Vec<(&Case, &Run)> =
         schedules.runs().filter(|(case, run)| is_shown(case, run) && is_disturbed(run)).collect();
-    let mut table = super::table(
+    let mut table = tables::table(
         name,
         "Slowdown against the planned time if times are off by up to the given percentage: the median and the \
          worst of the draws, \

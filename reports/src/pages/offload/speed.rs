@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use planlab_results::schedule::ScheduleRow;
 use planlab_results::table::{Table, Value, columns};
 
-use super::{fits, range, rate, subject_of, time};
-use crate::data::asked::{Sweep, width};
-use crate::data::published::published;
+use super::tables::{self, fits, range, rate, subject_of, time};
+use crate::data::papers::published::published;
+use crate::data::schedules::asked::{Sweep, width};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::figures::coord::Axis;
-use crate::figures::reference::{self, Curve, Point, Reference};
+use crate::figures::plots::reference::{self, Curve, Point, Reference};
 use crate::format::{count, nanoseconds, percent, real};
 use crate::site::page::Piece;
 
@@ -31,7 +31,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
         }
     }
     pieces.extend(schedules.cases.iter().filter_map(narrower).map(Piece::note));
-    pieces.extend(super::shown_or_folded(table(schedules)));
+    pieces.extend(tables::shown_or_folded(table(schedules)));
     pieces
 }
 
@@ -118,7 +118,7 @@ fn tip(case: &Case, run: &Run) -> String {
 fn table(schedules: &Schedules) -> Table {
     let all: BTreeSet<String> = schedules.runs().map(|(_, run)| limits(&run.row)).collect();
     let limits = |row| if all.len() > 1 { Value::text(limits(row)) } else { Value::Missing };
-    super::table(
+    tables::table(
         "offload-speed",
         "Every scheduler at every size. At most: if all of it fitted and nothing waited; lost: how much slower \
          the schedule is. Fits: whether the best offsets do. Without a schedule, the reason.",

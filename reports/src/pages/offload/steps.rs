@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::table::{Table, Value, columns};
 
-use super::{fits, subject_of};
-use crate::data::published::published;
+use super::tables::{self, fits, subject_of};
+use crate::data::papers::published::published;
 use crate::data::schedules::{Case, Run, Schedules};
-use crate::figures::bars::{Bars, Part, Slot, height_beside};
 use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
 use crate::figures::palette;
+use crate::figures::plots::bars::{Bars, Part, Slot, height_beside};
 use crate::site::page::Piece;
 
 /// The reference of all ratios.
@@ -48,7 +48,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
         pieces.push(figure(place, nets));
         pieces.extend(note(place, nets));
     }
-    pieces.extend(super::shown_or_folded(table(&all)));
+    pieces.extend(tables::shown_or_folded(table(&all)));
     pieces
 }
 
@@ -121,7 +121,7 @@ fn note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
 fn table<'c>(all: &'c [Compared<'_>]) -> Table {
     let steps =
         |of: &'c Compared<'_>| of.steps.iter().map(|(run, gain)| (subject_of(of.case, run), (run, *gain)));
-    super::table(
+    tables::table(
         "offload-steps",
         "How many times as fast as swap-all/unscheduled each step is, at the size of the figures.",
         all.iter().flat_map(steps),

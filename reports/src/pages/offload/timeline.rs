@@ -2,12 +2,12 @@
 
 use planlab_results::schedule::{Timeline, load_timeline};
 
-use super::{compared, rate};
+use super::tables::{compared, rate};
 use crate::data::schedules::{Case, Run, gigabytes};
 use crate::format::{counted, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::Piece;
-use crate::site::timeline::TimelinePart;
+use crate::site::parts::timeline::TimelinePart;
 
 /// The most events drawn on the page, for a few megabytes.
 const EVENTS: usize = 24_000;

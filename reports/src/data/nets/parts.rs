@@ -1,0 +1,174 @@
+//! Nets: what is known of their memory, how figures group them, and the time to plan them.
+
+use std::collections::BTreeMap;
+
+use planlab_results::{NetParts, WorkloadKey};
+
+use crate::data::planners::model::Model;
+use crate::figures::Drawing;
+use crate::figures::coord::Axis;
+use crate::figures::palette::BLUE;
+use crate::figures::plots::bars::{Bars, Part, Slot, WIDTH, needed};
+use crate::format::nanoseconds;
+
+/// Facts about a workload that are not in the records; memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolTotal {
+    /// Bytes kept over all iterations: parameters and their state.
+    pub parameters: Option<u64>,
+    /// The sum of all requests, without any reuse.
+    pub network_wise: Option<u64>,
+    /// The bytes that the framework's own pool took for the same requests.
+    pub pool: Option<u64>,
+    /// The bytes that the framework's own pool held after a whole process of the net, including those kept over all
+    /// iterations.
+    pub process_pool: Option<u64>,
+    /// Measured time of one propagation in the framework's own pool, in nanoseconds.
+    pub pool_ns: Option<u64>,
+    /// Time of one propagation in a plan's table, in nanoseconds, measured alongside it.
+    pub plan_ns: Option<u64>,
+    /// The most bytes that PyTorch itself reserved while the trace was recorded.
+    pub torch_reserved: Option<u64>,
+    /// The most bytes in use in PyTorch at once while the trace was recorded.
+    pub torch_allocated: Option<u64>,
+    /// The number of iterations that can be distinguished in a PyTorch trace; 0 for other workloads.
+    pub torch_iterations: usize,
+    /// Whether two iterations request different sizes, or in a different order.
+    pub torch_iterations_differ: bool,
+    /// Whether an output layer's own weight was replaced by an embedding's in the process that contains the trace.
+    pub torch_tied_head: bool,
+}
+
+/// Facts by workload key. Reports have no access to workloads, so the caller provides them.
+pub type PoolTotals = BTreeMap<String, PoolTotal>;
+
+pub(crate) type Numbered<'k> = (NetParts<'k>, usize);
+
+/// Bars per batch.
+const BARS: usize = 3;
+
+/// The parts of a net's key in training or inference; `None` for the whole process that contains a propagation.
+pub(crate) fn net_of(key: &WorkloadKey) -> Option<NetParts<'_>> {
+    key.net().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
+}
+
+/// The batch, followed by the variant.
+pub(crate) fn shown_batch(net: &NetParts<'_>) -> String {
+    let variant = net.variant.map(|variant| format!(" {}", variant.replace("iteration", "#")));
+    format!("b{}{}", net.batch, variant.unwrap_or_default())
+}
+
+/// A figure with its caption, and its route.
+pub(crate) type NetFigure = (String, (Drawing, String));
+
+/// Workloads of nets in one figure.
+pub(crate) struct NetPart<'k> {
+    pub(crate) route: &'k str,
+    /// Route, mode and, with several parts, the part's number.
+    pub(crate) title: String,
+    /// The nets, each with its index among the workloads.
+    pub(crate) nets: Vec<Numbered<'k>>,
+}
+
+/// Workloads of nets by route and mode, split into parts that fit a figure with this many bars per batch; a net is
+/// never split.
+pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k WorkloadKey>, bars: usize) -> Vec<NetPart<'k>> {
+    let mut kinds: BTreeMap<(&str, &str), Vec<Numbered<'_>>> = BTreeMap::new();
+    for (number, key) in keys.into_iter().enumerate() {
+        if let Some(net) = net_of(key) {
+            kinds.entry((net.route, net.mode)).or_default().push((net, number));
+        }
+    }
+    let mut parts = Vec::new();
+    for ((route, mode), nets) in kinds {
+        let chunks = chunks(&nets, bars);
+        let mode = if mode == "train" { "training" } else { "inference" };
+        for (number, chunk) in chunks.iter().enumerate() {
+            let part = if chunks.len() > 1 { format!(" ({})", number + 1) } else { String::new() };
+            let title = format!("{route}, {mode}{part}");
+            parts.push(NetPart { route, title, nets: chunk.clone() });
+        }
+    }
+    parts
+}
+
+/// Splits nets into groups that fit side by side in one figure.
+fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
+    let mut chunks: Vec<Vec<Numbered<'_>>> = Vec::new();
+    let mut room = 0.0;
+    for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
+        let names: Vec<String> = net.iter().map(|(key, _)| shown_batch(key)).collect();
+        let width = needed(net[0].0.net, names.iter().map(String::as_str), bars);
+        match chunks.last_mut() {
+            Some(last) if width <= room => last.extend_from_slice(net),
+            _ => {
+                chunks.push(net.to_vec());
+                room = WIDTH;
+            }
+        }
+        room -= width;
+    }
+    chunks
+}
+
+/// The planning time by net and batch, one figure per route and mode with times.
+pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
+    let Some(planner) = model.planner_of(baseline) else { return Vec::new() };
+    let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
+    let mut figures = Vec::new();
+    for NetPart { route, title, nets } in parts(model.workloads.iter().map(|workload| &workload.key), BARS) {
+        let times: Vec<(NetParts<'_>, f64)> =
+            nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
+        if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
+            let caption = format!("Median planning time of {baseline}, of cells that ran alone.");
+            figures.push((route.to_owned(), (drawing, caption)));
+        }
+    }
+    figures
+}
+
+fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {
+    let least = times.iter().map(|time| time.1).min_by(f64::total_cmp)?;
+    let most = times.iter().map(|time| time.1).fold(0.0, f64::max);
+    let y = Axis::times("planning time", least, most);
+    let low = y.low();
+    let slots: Vec<Slot> = times
+        .iter()
+        .map(|(key, time)| Slot {
+            group: key.net.to_owned(),
+            name: shown_batch(key),
+            bars: vec![vec![Part {
+                from: low,
+                to: *time,
+                color: BLUE,
+                tip: format!("{} {}: {}", key.net, shown_batch(key), nanoseconds(*time)),
+                label: String::new(),
+            }]],
+            dots: Vec::new(),
+            mark: None,
+        })
+        .collect();
+    // One value needs no range.
+    let note = if least < most {
+        format!("{} to {}", nanoseconds(least), nanoseconds(most))
+    } else {
+        nanoseconds(most)
+    };
+    Some(Bars { title: title.to_owned(), y, height: 262, note, slots, entries: Vec::new() }.plot())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_nets() {
+        let key = WorkloadKey::from("chainer/seq2seq/train/b32/iteration9");
+        let net = net_of(&key).expect("a net");
+        assert_eq!((net.net, net.mode, shown_batch(&net).as_str()), ("seq2seq", "train", "b32 #9"));
+        for key in ["synthetic/uniform/n10/s1", "torch/bert/train/b8/process", "torch/gpt2/decode/b1", "a/b"]
+        {
+            assert_eq!(net_of(&key.into()), None, "{key}");
+        }
+    }
+}

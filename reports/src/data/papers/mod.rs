@@ -1,0 +1,5 @@
+//! Published figures, for comparison with ours.
+
+pub(crate) mod claims;
+pub(crate) mod paper;
+pub(crate) mod published;

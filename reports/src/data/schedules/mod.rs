@@ -1,0 +1,6 @@
+//! Schedules: the rows grouped by the question that they answer.
+
+pub(crate) mod asked;
+mod cases;
+
+pub(crate) use cases::{Case, IN_CORE, Run, Schedules, gigabytes, rate};

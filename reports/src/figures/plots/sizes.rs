@@ -1,0 +1,99 @@
+//! The distribution of sizes: the number of buffers and of bytes for each power of two.
+
+use planlab_dsa::Instance;
+
+use plotters::element::Rectangle;
+use plotters::style::Color;
+
+use crate::figures::chart::{Entry, Key, Room, chart, legend, told};
+use crate::figures::coord::Axis;
+use crate::figures::palette::{BLUE, ORANGE};
+use crate::figures::{Drawing, figure};
+use crate::format::{bytes, count, count_real, real};
+
+/// Draws, for each power of two, the share of the buffers with a size from it up to the next, and their share of the
+/// bytes.
+#[must_use]
+pub fn size_distribution_plot(instance: &Instance) -> Drawing {
+    const LEFT: u32 = 756;
+    let classes = classes(instance);
+    let total = real(instance.total().get()).max(1.0);
+    let buffers = count_real(instance.len()).max(1.0);
+    let shares = move |class: &Class| [real(class.buffers) / buffers, real(class.bytes) / total];
+    let most = classes.iter().flat_map(shares).fold(0.05, f64::max);
+    let names = classes.iter().map(|class| short(class.power)).collect();
+    let x = Axis::columns("size (from this power of two up to the next)", names);
+    let y = Axis::shares("share", (most * 1.04).min(1.0));
+    let entries = [
+        Entry { key: Key::Box, color: BLUE, text: format!("of {} buffers", count(instance.len() as u64)) },
+        Entry { key: Key::Box, color: ORANGE, text: format!("of {}", bytes(instance.total().get())) },
+    ];
+    figure("Size distribution", (900, 320), move |root| {
+        let area = legend(root, LEFT, Room::default().top, &entries)?;
+        let mut chart = chart(&area, Room::default(), &x, &y)?;
+        for (class, at) in classes.iter().zip(0_u32..).filter(|(class, _)| class.buffers > 0) {
+            let bar = |(share, color, side): (f64, _, f64)| {
+                let left = f64::from(at) + side;
+                let element = Rectangle::new([(left, 0.0), (left + 0.38, share)], Color::filled(&color));
+                told(element, tip(class))
+            };
+            let [of_buffers, of_bytes] = shares(class);
+            chart.draw_series([(of_buffers, BLUE, 0.1), (of_bytes, ORANGE, 0.5)].map(bar))?;
+        }
+        Ok(())
+    })
+}
+
+fn short(power: u32) -> String {
+    bytes(1 << power).replace(".00", "").replace(".0", "").replace("iB", "").replace(" B", "")
+}
+
+fn tip(class: &Class) -> String {
+    format!("from {}: {} buffers, {}", bytes(1 << class.power), count(class.buffers), bytes(class.bytes))
+}
+
+/// Buffers with sizes from `2^power` up to the next power.
+#[derive(Debug, PartialEq)]
+struct Class {
+    power: u32,
+    buffers: u64,
+    bytes: u64,
+}
+
+/// The classes from the smallest size to the largest, empty ones between them included.
+fn classes(instance: &Instance) -> Vec<Class> {
+    let mut all: Vec<Class> = (0..u64::BITS).map(|power| Class { power, buffers: 0, bytes: 0 }).collect();
+    for buffer in instance.buffers() {
+        let class = &mut all[buffer.size.get().ilog2() as usize];
+        class.buffers += 1;
+        class.bytes += buffer.size.get();
+    }
+    let last = all.iter().rposition(|class| class.buffers > 0);
+    all.truncate(last.map_or(0, |last| last + 1));
+    let first = all.iter().position(|class| class.buffers > 0).unwrap_or(0);
+    all.drain(..first);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planlab_dsa::{Buffer, Bytes, LiveRange};
+
+    #[test]
+    fn classes_by_hand() {
+        let live = LiveRange::new(0, 1).expect("not empty");
+        let buffers = [4, 7, 8, 33].map(|size| Buffer::new(Bytes::new(size), live)).to_vec();
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let class = |power, buffers, bytes| Class { power, buffers, bytes };
+        assert_eq!(classes(&instance), [class(2, 2, 11), class(3, 1, 8), class(4, 0, 0), class(5, 1, 33)]);
+        assert!(size_distribution_plot(&instance).to_svg().expect("writes").contains("from 4 B: 2 buffers"));
+    }
+
+    #[test]
+    fn no_buffers_no_classes() {
+        let empty = Instance::from_buffers(Vec::new()).expect("valid");
+        assert_eq!(classes(&empty), []);
+        assert!(size_distribution_plot(&empty).to_png().is_ok());
+    }
+}

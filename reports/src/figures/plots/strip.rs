@@ -1,0 +1,78 @@
+//! Strips of dots: one row per item, one dot per value, and the median.
+
+use plotters::element::Text;
+use plotters::style::Color;
+
+use crate::figures::chart::{Chart, LETTERS, Marker, Room, chart, letters, line, text_width, told};
+use crate::figures::coord::Axis;
+use crate::figures::palette::{MUTED, TEXT};
+use crate::figures::{Area, Drawing, Drawn, Series, figure};
+use crate::format::count_real;
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Strip {
+    pub(crate) series: Series,
+    /// The name and number of each value.
+    pub(crate) values: Vec<(String, f64)>,
+    /// The text after the median.
+    pub(crate) remark: String,
+}
+
+/// How to draw and write values.
+pub(crate) struct Look<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) x: Axis,
+    /// The title of the remarks.
+    pub(crate) remark: &'a str,
+    /// Formats a value for people.
+    pub(crate) shown: fn(f64) -> String,
+}
+
+/// The height of a row in pixels.
+const ROW: u32 = 24;
+const WIDTH: u32 = 1060;
+/// The width for medians and remarks in pixels.
+const RIGHT: u32 = 230;
+
+/// Draws one row per strip; `None` if there are no strips.
+pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
+    all.first()?;
+    let rows = all.to_vec();
+    let Look { title, x, remark, shown } = look;
+    let remark = remark.to_owned();
+    let names: Vec<String> = rows.iter().map(|row| row.series.label.clone()).collect();
+    let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max).min(WIDTH / 2) + 20;
+    let room = Room { left, top: 24, right: RIGHT, ..Room::default() };
+    let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(1000) * ROW;
+    let size = (WIDTH, room.top + height + room.bottom + room.below);
+    Some(figure(title, size, move |root| {
+        let mut chart = chart(root, room, &x, &Axis::rows(names.clone()))?;
+        let (right, top) = chart.backend_coord(&(x.high(), 0.0));
+        for (text, x) in [("median", right + 20), (remark.as_str(), right + 100)] {
+            root.draw(&Text::new(text, (x, top - 12), letters(11.0, MUTED)))?;
+        }
+        for (row, number) in rows.iter().zip(0_u32..) {
+            draw_row(root, &mut chart, row, f64::from(number) + 0.5, shown)?;
+        }
+        Ok(())
+    }))
+}
+
+fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: fn(f64) -> String) -> Drawn {
+    let right = chart.x_range().end;
+    let (right, middle) = chart.backend_coord(&(right, y));
+    root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), letters(LETTERS, TEXT)))?;
+    chart.draw_series(row.values.iter().enumerate().map(|(number, (name, value))| {
+        // Dots at the same position would hide each other, so their index spreads them over the row.
+        let spread = count_real(number * 7 % 13) / 12.0 - 0.5;
+        let tip = format!("{}: {name}: {}", row.series.label, shown(*value));
+        told(Marker::new((*value, y + spread * 0.6), row.series.shape(), 2, row.series.color()), tip)
+    }))?;
+    let values: Vec<f64> = row.values.iter().map(|value| value.1).collect();
+    if let Some(median) = planlab_results::statistics::median(&values) {
+        line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
+        root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
+    }
+    Ok(())
+}

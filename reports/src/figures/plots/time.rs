@@ -1,0 +1,111 @@
+//! Planning time over the number of buffers, with the exponent of each planner.
+
+use planlab_results::statistics::{PowerFit, fit_power};
+
+use crate::figures::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
+use crate::figures::coord::Axis;
+use crate::figures::{Drawing, Drawn, Series};
+use crate::format::{count, nanoseconds, short_count};
+
+/// One measured time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Timing {
+    pub(crate) workload: String,
+    pub(crate) buffers: f64,
+    pub(crate) nanoseconds: f64,
+    /// Whether the time limit cut it short: such a time is drawn but not fitted.
+    pub(crate) is_cut: bool,
+}
+
+/// A planner and its times.
+pub(crate) type Timings = (Series, Vec<Timing>);
+
+/// The times to fit, without instances so small that the clock's resolution dominates.
+fn fitted(times: &[Timing]) -> impl Iterator<Item = &Timing> {
+    times.iter().filter(|time| time.buffers >= 50.0 && !time.is_cut)
+}
+
+/// The fit of a planner's times.
+pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
+    let points: Vec<(f64, f64)> = fitted(times).map(|time| (time.buffers, time.nanoseconds)).collect();
+    let least = points.iter().map(|p| p.0).fold(f64::MAX, f64::min);
+    let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
+    // Less than a factor of four shows nothing about growth.
+    if most < 4.0 * least { None } else { fit_power(&points) }
+}
+
+/// Draws the times on logarithmic axes; `None` without times.
+pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
+    let points = || all.iter().flat_map(|(_, times)| times);
+    let least = |value: fn(&Timing) -> f64| points().map(value).fold(f64::MAX, f64::min);
+    let most = |value: fn(&Timing) -> f64| points().map(value).fold(0.0, f64::max);
+    points().next()?;
+    let x = Axis::log("buffers", least(|t| t.buffers).max(1.0), most(|t| t.buffers).max(1.0), short_count);
+    let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
+    let named: Vec<Timings> = all.iter().filter(|(_, times)| !times.is_empty()).cloned().collect();
+    let entries = named.iter().map(entry).collect();
+    Some(figure_beside(title, 520, (x, y), entries, move |chart| {
+        named.iter().try_for_each(|timings| draw(chart, timings))
+    }))
+}
+
+/// The times as dots, and their fit as a line over their sizes.
+fn draw(chart: &mut Chart<'_>, (series, times): &Timings) -> Drawn {
+    if let Some(fit) = fit(times) {
+        let range = fitted(times).map(|time| time.buffers);
+        let (from, to) = range.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
+        line(chart, vec![(from, fit.at(from)), (to, fit.at(to))], series.color().into(), false)?;
+    }
+    chart.draw_series(times.iter().map(|time| {
+        let tip = format!(
+            "{}: {}: {} buffers, {}",
+            series.label,
+            time.workload,
+            count_of(time.buffers),
+            nanoseconds(time.nanoseconds)
+        );
+        told(Marker::new((time.buffers, time.nanoseconds), series.shape(), 3, series.color()), tip)
+    }))?;
+    Ok(())
+}
+
+fn entry((series, times): &Timings) -> Entry {
+    let exponent = fit(times).map_or_else(String::new, |fit| format!("  n^{:.2}", fit.exponent));
+    let text = format!("{}{exponent}", series.label);
+    Entry { key: Key::Dot(series.shape()), color: series.color(), text }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
+fn count_of(number: f64) -> String {
+    count(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(buffers: f64, nanoseconds: f64) -> Timing {
+        Timing { workload: format!("w{buffers}"), buffers, nanoseconds, is_cut: false }
+    }
+
+    #[test]
+    fn the_legend_names_the_exponent() {
+        let series = |label: &str, number| Series { label: label.to_owned(), number };
+        let square = [100.0, 1000.0, 10_000.0].map(|n| timing(n, n * n)).to_vec();
+        let all = vec![(series("slow", 0), square), (series("once", 1), vec![timing(80.0, 5e3)])];
+        let svg = plot("t", &all).expect("there are times").to_inline_svg().expect("writes");
+        assert!(svg.contains(">slow  n^2.00<"), "{svg}");
+        assert!(svg.contains(">once<"), "{svg}");
+        assert!(svg.contains("slow: w100: 100 buffers, 10.0 \u{b5}s"), "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 4);
+    }
+
+    #[test]
+    fn small_or_equal_sizes_have_no_exponent() {
+        assert_eq!(fit(&[timing(10.0, 1e3), timing(20.0, 1e4)]), None);
+        assert_eq!(fit(&[timing(100.0, 1e3), timing(200.0, 1e4)]), None);
+        let cut = Timing { is_cut: true, ..timing(1000.0, 1e5) };
+        assert_eq!(fit(&[timing(100.0, 1e3), cut]), None);
+        assert!(plot("t", &[]).is_none());
+    }
+}

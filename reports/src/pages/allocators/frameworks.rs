@@ -1,0 +1,278 @@
+//! The page on unmodified programs: a framework's propagation with planlab, and with the allocators of processes.
+
+use planlab_results::framework::PLANLAB;
+use planlab_results::statistics::median;
+use planlab_results::table::{Table, Value, columns};
+
+use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
+use crate::figures::Drawing;
+use crate::figures::chart::{Entry, Key};
+use crate::figures::coord::Axis;
+use crate::figures::plots::bars::{Bars, Dot, Slot, height_beside};
+use crate::format::{bytes, nanoseconds, percent, real};
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece};
+
+/// The page; `None` without rows.
+pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
+    let frameworks = site.frameworks;
+    if frameworks.rows == 0 {
+        return None;
+    }
+    let mut pieces = vec![Piece::note(
+        "An unchanged framework, in a process of its own for each contender: `planlab run` against the \
+         allocators that a process can load, some with an expert's settings (/keep: they never return memory). \
+         Times are medians of the propagations after a warm-up. CPU time covers all threads, planning included. \
+         Steady memory is the peak resident memory during these propagations, with the program, its libraries \
+         and the weights.",
+    )];
+    pieces.push(equal(frameworks));
+    pieces.extend(failures(frameworks));
+    for group in &frameworks.groups {
+        pieces.extend(found(group).map(Piece::text));
+    }
+    pieces.push(Piece::heading("Ours over each contender"));
+    pieces.push(Piece::Table(means(frameworks)));
+    for group in &frameworks.groups {
+        pieces.extend(figures(group));
+    }
+    pieces.push(Piece::heading("All rows"));
+    pieces.push(Piece::Table(rows(frameworks)));
+    Some(
+        Page::new("frameworks.html", "Frameworks on a plan")
+            .named(Menu::Allocators, "What do frameworks gain from a plan?")
+            .with(pieces),
+    )
+}
+
+/// Whether every contender computed the same.
+fn equal(frameworks: &Frameworks) -> Piece {
+    if frameworks.unequal.is_empty() {
+        return Piece::fine(
+            "Under every contender each net puts out the same, bit by bit; in training all losses and weights are the same.",
+        );
+    }
+    let several = "A result depends on who served the memory, or a net is not deterministic";
+    Piece::alert(format!("{several}: {}.", frameworks.unequal.join("; ")))
+}
+
+fn failures(frameworks: &Frameworks) -> Option<Piece> {
+    let told = frameworks.failures.iter().map(|row| {
+        let (net, reason) = (&row.net, &row.reason);
+        format!("{} {net} {} b{}, {}: {reason}", row.framework, row.mode, row.batch, row.contender)
+    });
+    let told: Vec<String> = told.collect();
+    let text = || format!("{} rows have no figures: {}.", told.len(), told.join("; "));
+    (!told.is_empty()).then(|| Piece::alert(text()))
+}
+
+/// The findings of a group, in words.
+fn found(group: &Group) -> Option<String> {
+    let mut text = format!("{}:", group.conditions.name());
+    let over_glibc =
+        |of: fn(&Case, &Run) -> Option<f64>| group.ratios(|case: &Case| of(case, case.run(GLIBC)?));
+    let over_best = group.ratios(|case| case.speed_over(case.fastest()?));
+    let best = over_best?;
+    if let Some(ratios) = over_glibc(Case::speed_over) {
+        text += &format!(" {},", over_glibc_in_words(&ratios));
+    }
+    let (least, net) = &best.least;
+    let rival = group.cases.iter().find(|case| case.net == *net).and_then(Case::fastest);
+    let rival = rival.map_or("", |run| run.series.label.as_str());
+    text += &format!(
+        " {:.2} times as fast as the fastest of the others on each net (least {least:.2}: {net}, {rival}).",
+        best.mean
+    );
+    if let Some(ratios) = over_glibc(Case::memory_over) {
+        text += &format!(" Steady memory: {} of glibc's", percent(ratios.mean));
+        if let Some(least) = group.ratios(|case| case.memory_over(case.smallest()?)) {
+            let (most, net) = least.most;
+            let mean = percent(least.mean);
+            text += &format!(
+                ", {mean} of that of the smallest of the others on each net (at most {}: {net})",
+                percent(most)
+            );
+        }
+        text += ".";
+    }
+    Some(text)
+}
+
+fn over_glibc_in_words(ratios: &Ratios) -> String {
+    let (least, net) = &ratios.least;
+    match ratios.nets {
+        1 => format!("{:.2} times as fast as glibc ({net} alone)", ratios.mean),
+        nets => format!(
+            "{:.2} times as fast as glibc (geometric mean of {nets} nets, least {least:.2}: {net})",
+            ratios.mean
+        ),
+    }
+}
+
+fn means<'f>(frameworks: &'f Frameworks) -> Table {
+    let rivals = |group: &'f Group| {
+        let rivals = group.contenders().into_iter().filter(|contender| contender.label != PLANLAB);
+        rivals.filter_map(move |contender| {
+            Some((group, &*contender.label, speed_over(group, &contender.label)?))
+        })
+    };
+    Table::from_rows(
+        "frameworks-means",
+        "Geometric means over the nets that both ran. Speed: the contender's time over ours; above 1 ours is \
+         faster. Memory: ours over the contender's in the steady state; below 100 % ours holds less. Faults: page \
+         faults of a propagation of the contender and of ours, medians over the nets.",
+        frameworks.groups.iter().flat_map(rivals),
+        columns!(|(group, contender, speed)| {
+            let conditions = &group.conditions;
+            let wall = group.ratios(|case| case.wall_speed_over(case.run(contender)?));
+            let memory = group.ratios(|case| case.memory_over(case.run(contender)?));
+            let faults = |contender: &str| Value::or_missing(middle_faults(group, contender).map(whole));
+            [
+                ("framework", "Framework", Value::text(&conditions.framework)),
+                ("mode", "Mode", Value::text(&conditions.mode)),
+                ("batch", "Batch", Value::Count(conditions.batch)),
+                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", Value::text(&conditions.machine)),
+                ("contender", "Against", Value::text(contender)),
+                ("nets", "Nets", Value::count(speed.nets)),
+                ("cpu_speed", "Speed, CPU time", Value::Number(speed.mean)),
+                ("cpu_speed_least", "least", Value::Number(speed.least.0)),
+                ("cpu_speed_most", "most", Value::Number(speed.most.0)),
+                ("wall_speed", "Speed, wall time", Value::number(wall.map(|ratios| ratios.mean))),
+                ("memory_share", "Memory", Value::share(memory.as_ref().map(|ratios| ratios.mean))),
+                ("memory_share_most", "most", Value::share(memory.as_ref().map(|ratios| ratios.most.0))),
+                ("faults", "Faults", faults(contender)),
+                ("our_faults", "ours", faults(PLANLAB)),
+            ]
+        }),
+    )
+}
+
+fn speed_over(group: &Group, contender: &str) -> Option<Ratios> {
+    group.ratios(|case| case.speed_over(case.run(contender)?))
+}
+
+fn middle_faults(group: &Group, contender: &str) -> Option<f64> {
+    let of = |case: &Case| Some(case.run(contender)?.faults.median);
+    median(&group.cases.iter().filter_map(of).collect::<Vec<f64>>())
+}
+
+/// A count that may lie between two whole numbers.
+fn whole(number: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a median of counts")]
+    Value::Count(number.round() as u64)
+}
+
+/// CPU time and steady memory of every contender divided by glibc's, net by net.
+fn figures(group: &Group) -> Vec<Piece> {
+    let name = group.conditions.name();
+    let time = |run: &Run, glibc: &Run| {
+        let over = |time: f64| time / glibc.cpu.median.max(1.0);
+        let tip = format!("{} of CPU time", nanoseconds(run.cpu.median));
+        Some((over(run.cpu.median), Some((over(run.cpu.low), over(run.cpu.high))), tip))
+    };
+    let memory = |run: &Run, glibc: &Run| {
+        let steady = run.steady?;
+        Some((real(steady) / real(glibc.steady?.max(1)), None, bytes(steady)))
+    };
+    let time = plot(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
+    let memory = plot(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
+    let time = time.map(|drawing| {
+        Piece::figure(
+            drawing,
+            "The median of the propagations, and where the middle half of them lies, over glibc's median.",
+        )
+    });
+    let memory = memory.map(|drawing| {
+        Piece::figure(drawing, "The most that was resident after the warm-up, over what glibc held.")
+    });
+    time.into_iter().chain(memory).collect()
+}
+
+/// A value of a run divided by glibc's, the range of the middle half, and the tooltip.
+type Dotted = (f64, Option<(f64, f64)>, String);
+
+fn plot(
+    group: &Group,
+    title: String,
+    axis: &str,
+    value: &dyn Fn(&Run, &Run) -> Option<Dotted>,
+) -> Option<Drawing> {
+    let slots: Vec<Slot> = group.cases.iter().filter_map(|case| slot(case, value)).collect();
+    let ends =
+        slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
+    let most = ends.max_by(f64::total_cmp)?;
+    let entry = |series: &&crate::figures::Series| Entry {
+        key: Key::Dot(series.shape()),
+        color: series.color(),
+        text: series.label.clone(),
+    };
+    let entries: Vec<Entry> = group.contenders().iter().map(entry).collect();
+    let figure = Bars {
+        title,
+        y: Axis::shares(axis, most * 1.05),
+        height: height_beside(entries.len()),
+        note: String::new(),
+        slots,
+        entries,
+    };
+    Some(figure.plot())
+}
+
+/// `None` without glibc, the reference of all values.
+fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slot> {
+    let glibc = case.run(GLIBC)?;
+    let dot = |run: &Run| {
+        let (value, interval, told) = value(run, glibc)?;
+        let tip = format!("{}: {}: {told}", case.net, run.series.label);
+        Some(Dot { series: run.series.clone(), value, interval, tip })
+    };
+    let dots = case.runs.iter().filter_map(dot).collect();
+    Some(Slot { group: case.net.clone(), dots, ..Slot::default() })
+}
+
+fn rows<'f>(frameworks: &'f Frameworks) -> Table {
+    let runs = |group: &'f Group| {
+        group.cases.iter().flat_map(move |case| case.runs.iter().map(move |run| (group, case, run)))
+    };
+    Table::from_rows(
+        "frameworks",
+        "Every contender on every net. Times and faults of a propagation are medians, with quartiles of the CPU time. \
+         Before: resident before the first propagation; ever: the peak of the whole process. Planned: the share \
+         of the process's large requests that a plan served, warm-up included. Planning runs on a second \
+         thread; height is that of the highest plan. Speed and memory: as above.",
+        frameworks.groups.iter().flat_map(runs),
+        columns!(|(group, case, run)| {
+            let conditions = &group.conditions;
+            let row = &run.row;
+            let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
+            let is_other = case.ours().is_some_and(|ours| ours.series != run.series);
+            [
+                ("framework", "Framework", Value::text(&conditions.framework)),
+                ("net", "Net", Value::text(&case.net)),
+                ("mode", "Mode", Value::text(&conditions.mode)),
+                ("batch", "Batch", Value::Count(conditions.batch)),
+                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", Value::text(&conditions.machine)),
+                ("contender", "Contender", Value::text(&run.series.label)),
+                ("processes", "Processes", Value::count(run.processes)),
+                ("cpu_ns", "CPU time", Value::Nanoseconds(run.cpu.median)),
+                ("cpu_low_ns", "from", Value::Nanoseconds(run.cpu.low)),
+                ("cpu_high_ns", "to", Value::Nanoseconds(run.cpu.high)),
+                ("wall_ns", "Wall time", Value::Nanoseconds(run.wall.median)),
+                ("cpu_speed", "Ours: speed", Value::number(case.speed_over(run).filter(|_| is_other))),
+                ("faults", "Faults", whole(run.faults.median)),
+                ("first_wall_ns", "First propagation", Value::nanoseconds(row.first_wall_ns.map(real))),
+                ("before_bytes", "Before", Value::bytes(row.resident_before)),
+                ("steady_bytes", "Steady", Value::bytes(run.steady)),
+                ("peak_bytes", "ever", Value::bytes(run.peak)),
+                ("memory_share", "Ours: memory", Value::share(case.memory_over(run).filter(|_| is_other))),
+                ("planned_share", "Planned", Value::share(planned.map(|(all, own)| real(own) / real(all)))),
+                ("plans", "Plans", Value::or_missing(row.plans.map(Value::Count))),
+                ("planning_ns", "Planning", Value::nanoseconds(row.planning_ns.map(real))),
+                ("height_bytes", "Height", Value::bytes(row.plan_height)),
+                ("load_bytes", "Load", Value::bytes(row.plan_load)),
+            ]
+        }),
+    )
+}

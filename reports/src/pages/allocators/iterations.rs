@@ -1,0 +1,344 @@
+//! The page on propagations that differ, such as sentences of different lengths: footprint and time.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::performance::{End, Sample};
+use planlab_results::replay::ReplayRow;
+
+use crate::data::nets::net_memory::own_pool;
+use crate::data::papers::paper::{Quantity, published};
+use crate::data::replays::{Case, Place};
+use crate::figures::coord::Axis;
+use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::format::{bytes, count_real, nanoseconds, percent, real};
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece};
+use planlab_results::table::{Table, Value, columns};
+
+/// The page; `None` without a sequence.
+pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
+    let groups = groups(site);
+    groups.first()?;
+    let mut pieces = vec![Piece::note(
+        "Consecutive propagations that request other sizes or other numbers of buffers each time. A pool \
+         fragments from one to the next. profile-guided replays its plan, serves from a pool what the plan does \
+         not cover, and plans again after a propagation that requested more.",
+    )];
+    pieces.extend(greatest_reduction(&groups).map(Piece::note));
+    for group in &groups {
+        let row = group.cases[0].row();
+        pieces.push(Piece::heading(format!("{}: {} propagations", group.name, group.propagations())));
+        pieces.push(Piece::note(format!("The propagations in their order: {}.", names(row))));
+        pieces.extend(footprint(group, Held::Most));
+        if group.has_ends_alone() {
+            pieces.extend(footprint(group, Held::End));
+        }
+        pieces.extend(time(group));
+    }
+    pieces.push(Piece::heading("All allocators"));
+    pieces.push(Piece::Table(table(&groups)));
+    pieces.push(Piece::Table(samples(&groups)));
+    let title = "Footprint and time over iterations";
+    Some(
+        Page::new("iterations.html", title)
+            .named(Menu::Allocators, "What if iterations differ?")
+            .with(pieces),
+    )
+}
+
+/// When the held bytes are measured: the same moment for all cases of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// At the peak, from the beginning of a propagation to its end.
+    Most,
+    /// At the end, after the memory that a new plan replaces was given back.
+    End,
+}
+
+impl Held {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Most => "at most",
+            Self::End => "at the end",
+        }
+    }
+
+    const fn of(self, sample: &Sample) -> Option<u64> {
+        match self {
+            Self::Most => sample.reserved_peak,
+            Self::End => sample.reserved,
+        }
+    }
+}
+
+/// The bytes that a case holds in the last propagation.
+fn last(case: &Case, held: Held) -> Option<u64> {
+    let row = case.row();
+    held.of(row.performance.samples.last().filter(|_| row.performance.status == End::Complete)?)
+}
+
+/// The same plus the bytes kept over all propagations.
+fn total(case: &Case, held: Held) -> Option<u64> {
+    Some(last(case, held)? + case.row().retained.unwrap_or(0))
+}
+
+/// Cases with the same conditions, in one figure.
+struct Group<'c> {
+    /// The workload and the conditions; unique among the groups.
+    name: String,
+    cases: Vec<&'c Case>,
+}
+
+impl<'c> Group<'c> {
+    /// The largest number of propagations of any case.
+    fn propagations(&self) -> usize {
+        let of = |case: &&Case| case.row().performance.samples.len().max(case.row().sequence.len());
+        self.cases.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Whether some case only has measurements at the ends of propagations.
+    fn has_ends_alone(&self) -> bool {
+        let is_end = |sample: &Sample| sample.reserved.is_some() && sample.reserved_peak.is_none();
+        self.cases.iter().any(|case| case.row().performance.samples.iter().any(is_end))
+    }
+
+    /// The case of the pool of the workload's framework.
+    fn pool(&self) -> Option<&'c Case> {
+        let pool = own_pool(self.cases.first()?.workload().split('/').next()?);
+        self.cases.iter().copied().find(|case| case.row().contender == pool)
+    }
+
+    /// When a case is measured: at the same moment as the pool, if there is one.
+    fn held(&self, case: &Case) -> Held {
+        let is_known = |case: &Case| last(case, Held::Most).is_some();
+        if is_known(case) && self.pool().is_none_or(is_known) { Held::Most } else { Held::End }
+    }
+
+    /// The share of the pool's bytes that a case saves, unless it is the pool itself.
+    fn reduction(&self, case: &Case) -> Option<f64> {
+        let (held, pool) = (self.held(case), self.pool()?);
+        let (ours, pools) = (total(case, held)?, total(pool, held)?);
+        let is_pool = case.row().contender == pool.row().contender;
+        (pools > 0 && !is_pool).then(|| 1.0 - real(ours) / real(pools))
+    }
+}
+
+/// The conditions of a sequence.
+type Subject<'c> = (&'c str, &'c [String], &'c Place, u32, Option<u64>);
+
+/// The sequences by workload, place, number of threads and memory.
+fn groups<'c>(site: &Site<'c>) -> Vec<Group<'c>> {
+    let mut subjects: BTreeMap<Subject<'c>, Vec<&'c Case>> = BTreeMap::new();
+    for case in site.replays.cases.iter().filter(|case| !case.row().sequence.is_empty()) {
+        let row = case.row();
+        let subject =
+            (row.workload.as_str(), row.sequence.as_slice(), case.place(), row.threads, row.capacity);
+        subjects.entry(subject).or_default().push(case);
+    }
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    let named = |cases: Vec<&'c Case>| {
+        let name = conditions(cases[0]);
+        let alike = known.entry(name.clone()).or_default();
+        *alike += 1;
+        // Other sequences of the same workload are distinguished by a number.
+        let name = if *alike > 1 { format!("{name}, sequence {alike}") } else { name };
+        Group { name, cases }
+    };
+    subjects.into_values().map(named).collect()
+}
+
+/// The workload, the place, and unusual conditions.
+fn conditions(case: &Case) -> String {
+    let row = case.row();
+    let threads = if row.threads > 1 { format!(", {} threads", row.threads) } else { String::new() };
+    let capacity = row.capacity.map_or(String::new(), |capacity| format!(", capacity {}", bytes(capacity)));
+    format!("{}, {}{threads}{capacity}", row.workload, case.place().name())
+}
+
+/// The largest saving that the paper claims for planning, and the largest of profile-guided allocation here.
+fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
+    let figure = published().iter().find(|figure| figure.of == Quantity::GreatestReduction)?;
+    let of = |group: &Group<'_>| {
+        let planned = group.cases.iter().find(|case| case.row().contender == "profile-guided")?;
+        let is_meant = planned.workload().contains(&figure.workload);
+        Some((group.reduction(planned).filter(|_| is_meant)?, group.name.clone()))
+    };
+    let (most, name) = groups.iter().filter_map(of).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "The profile-guided paper (arXiv:1804.10001) says that planning takes up to {} less than the pool, but \
+         not for which net; its bars leave only seq2seq in training. Here profile-guided holds at most {} less than the pool in \
+         the last propagation, with what is kept in both ({name}): {} the published figure. It depends on the \
+         lengths of the sentences, which the paper does not give.",
+        figure.published,
+        percent(most),
+        figure.lies(most),
+    ))
+}
+
+/// The names of the propagations, without their common part.
+fn names(row: &ReplayRow) -> String {
+    let short =
+        |key: &String| key.strip_prefix(row.workload.as_str()).unwrap_or(key).trim_matches('/').to_owned();
+    row.sequence.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
+fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
+    let cases = &group.cases;
+    let curves: Vec<Curve> = cases
+        .iter()
+        .map(|case| {
+            curve(case, &|row, at| {
+                let reserved = held.of(&row.performance.samples[at])?;
+                Some((real(reserved), bytes(reserved)))
+            })
+        })
+        .collect();
+    let (most_x, most_y) =
+        (lines::range(&curves, |point| point.x)?.1, lines::range(&curves, |point| point.y)?.1);
+    let axes = (Axis::counts("propagation", most_x), Axis::bytes("reserved", most_y));
+    let (title, meaning) = match held {
+        Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
+        Held::End => (
+            "Footprint at the end of iterations",
+            "What is reserved when each propagation is over. On real memory that is after a plan was made and \
+             the memory that it replaces was returned; the plan's own memory may only be taken with the next \
+             request. The most that is held at once is not known for all contenders.",
+        ),
+    };
+    let title = format!("{title}: {}", group.name);
+    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let most = cases.iter().map(|case| case.row().requested_peak).max()?;
+    let kept = cases.iter().find_map(|case| case.row().retained);
+    let kept = kept.map_or(String::new(), |kept| {
+        format!(" {} more are kept over all iterations and are not included.", bytes(kept))
+    });
+    let caption = format!("{meaning} At most {} are requested at once.{kept}", bytes(most));
+    Some(Piece::figure(drawing, caption))
+}
+
+fn time(group: &Group<'_>) -> Option<Piece> {
+    let curves: Vec<Curve> = group
+        .cases
+        .iter()
+        .map(|case| {
+            curve(case, &|row, at| {
+                let sample = &row.performance.samples[at];
+                let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
+                (time > 0.0).then(|| (time, nanoseconds(time)))
+            })
+        })
+        .collect();
+    let most_x = lines::range(&curves, |point| point.x)?.1;
+    let (low, high) = lines::range(&curves, |point| point.y)?;
+    let axes = (Axis::counts("propagation", most_x), Axis::times("time of the propagation", low, high));
+    let title = format!("Time over iterations: {}", group.name);
+    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let caption = "Wall time of each propagation, including the time of a plan that is made at its end. The axis is \
+                   logarithmic.";
+    Some(Piece::figure(drawing, caption))
+}
+
+/// A value, and its text for people.
+type Shown = (f64, String);
+
+/// A value for each sample of the first process that has one.
+fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Curve {
+    let row = case.row();
+    let point = |at: usize| {
+        let (y, shown) = value(row, at)?;
+        Some(Point { x: count_real(at + 1), y, tip: format!("propagation {}: {shown}", at + 1) })
+    };
+    Curve {
+        series: case.series.clone(),
+        points: (0..row.performance.samples.len()).filter_map(point).collect(),
+    }
+}
+
+/// All cases, each with its group.
+fn cases<'g, 'c>(groups: &'g [Group<'c>]) -> impl Iterator<Item = (&'g Group<'c>, &'c Case)> {
+    groups.iter().flat_map(|group| group.cases.iter().map(move |case| (group, *case)))
+}
+
+fn table(groups: &[Group<'_>]) -> Table {
+    Table::from_rows(
+        "iterations",
+        "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
+         the wall time. Planned: the share of all requests that a plan served. At most: held at once in the \
+         first and in the last propagation, if known; at the end: reserved when they were over. With what is \
+         kept: the bytes of the last propagation (the column behind says which of the two) and those kept over \
+         all. Reduction: against the pool of the workload's own framework, both measured in the same way and \
+         with what is kept.",
+        cases(groups),
+        columns!(|(group, case)| {
+            let row = case.row();
+            let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
+            let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
+            let planning = last.and_then(|sample| sample.planning_ns);
+            let held =
+                |sample: Option<&Sample>, held: Held| Value::bytes(sample.and_then(|sample| held.of(sample)));
+            let measure = group.held(case);
+            let planning_share = planning.filter(|_| wall > 0).map(|time| real(time) / real(wall));
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().name())),
+                ("threads", "Threads", Value::Count(u64::from(row.threads))),
+                ("capacity_bytes", "Capacity", Value::bytes(row.capacity)),
+                ("status", "Status", Value::text(row.performance.status.name())),
+                ("propagations", "Propagations", Value::count(row.performance.samples.len())),
+                ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak)),
+                ("reserved_bytes", "Reserved, most", Value::Bytes(row.performance.reserved_peak)),
+                ("first_most_bytes", "at most in the first", held(first, Held::Most)),
+                ("last_most_bytes", "in the last", held(last, Held::Most)),
+                ("first_bytes", "at the end of the first", held(first, Held::End)),
+                ("last_bytes", "of the last", held(last, Held::End)),
+                ("time_ns", "Time", Value::Nanoseconds(real(wall))),
+                ("plans", "Plans", Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count))),
+                ("planning_ns", "Planning", Value::nanoseconds(planning.map(real))),
+                ("planning_share", "of the time", Value::share(planning_share)),
+                ("planned_share", "Planned", Value::share(last.and_then(planned_share))),
+                ("total_bytes", "With what is kept", Value::bytes(total(case, measure))),
+                ("held", "held", Value::text(measure.name())),
+                ("reduction", "Reduction", Value::share(group.reduction(case))),
+            ]
+        }),
+    )
+}
+
+/// The share of requests served from a plan, up to a sample.
+fn planned_share(sample: &Sample) -> Option<f64> {
+    let (planned, missed) = (real(sample.planned?), real(sample.missed?));
+    (planned + missed > 0.0).then(|| planned / (planned + missed))
+}
+
+fn samples(groups: &[Group<'_>]) -> Table {
+    let samples = cases(groups).flat_map(|(group, case)| {
+        let samples = case.row().performance.samples.iter().enumerate();
+        samples.map(move |(at, sample)| (group, case, at, sample))
+    });
+    Table::from_rows(
+        "iterations-samples",
+        "Every propagation. Plans: made so far; planned and missed: requests that a plan served, and requests \
+         that no plan served.",
+        samples,
+        columns!(|(group, case, at, sample)| {
+            let sequence = &case.row().sequence;
+            let trace = sequence.get(at % sequence.len().max(1));
+            let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
+            let count = |number: Option<u64>| Value::or_missing(number.map(Value::Count));
+            [
+                ("workload", "Workload and conditions", Value::text(&group.name)),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("propagation", "Propagation", Value::count(at + 1)),
+                ("trace", "Trace", Value::or_missing(trace.map(Value::text))),
+                ("most_bytes", "Held at most", Value::bytes(sample.reserved_peak)),
+                ("reserved_bytes", "at the end", Value::bytes(sample.reserved)),
+                ("time_ns", "Time", Value::Nanoseconds(time)),
+                ("plans", "Plans", count(sample.plans)),
+                ("planning_ns", "Planning so far", Value::nanoseconds(sample.planning_ns.map(real))),
+                ("planned", "Planned so far", count(sample.planned)),
+                ("missed", "Missed so far", count(sample.missed)),
+            ]
+        }),
+    )
+}

@@ -1,0 +1,297 @@
+//! The page on the cost of single requests: by allocator, and for the linear scan of bins compared with the real
+//! pool's.
+
+use std::collections::BTreeMap;
+
+use crate::data::papers::paper::{Quantity, published};
+use crate::data::replays::{Case, Place, Replays};
+use crate::figures::Series;
+use crate::figures::coord::Axis;
+use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::strip::{self, Look, Strip};
+use crate::format::{count, nanoseconds, real, short_count};
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece};
+use planlab_dsa::performance::CallTime;
+use planlab_results::table::{Table, Value, columns};
+
+/// The pool with a linear scan.
+const SCANNING: &str = "cupy2rc1-pool";
+/// The same policy with an index.
+const INDEXED: &str = "cupy4-pool";
+
+/// The measures of a request and its free; values of different measures are never compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// CPU time of whole propagations.
+    Cpu,
+    /// Wall time of whole propagations, if no contender has CPU times.
+    Wall,
+    /// The time of the calls alone.
+    Calls,
+}
+
+impl Measure {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU time of a request and its free",
+            Self::Wall => "Wall time of a propagation over its requests",
+            Self::Calls => "Time of the calls for a request and its free",
+        }
+    }
+
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Cpu => {
+                "Of whole propagations, with the loop over the requests and with the work on the memory"
+            }
+            Self::Wall => "Of whole propagations, with whatever is waited for",
+            Self::Calls => "The calls apart, in batches: medians of a request and of a free, added",
+        }
+    }
+
+    fn of(self, case: &Case) -> Option<f64> {
+        match self {
+            Self::Cpu => case.cpu_request_ns(),
+            Self::Wall => case.wall_request_ns(),
+            Self::Calls => case.calls_ns(),
+        }
+    }
+}
+
+/// The page; `None` without times.
+pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
+    let mut pieces = vec![Piece::note(
+        "What a request and its free cost, by two measures. Whole propagations: CPU time over the number of requests, \
+         including the loop over them and the work on the memory; the time of the empty loop in the same run is \
+         beside it. Calls alone: the times of requests and of frees, timed in batches. Each chart has one measure and one \
+         machine.",
+    )];
+    for (place, cases) in Replays::by_place(site.replays.plain()) {
+        let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
+        let whole = if has_cpu { Measure::Cpu } else { Measure::Wall };
+        pieces.extend([whole, Measure::Calls].into_iter().filter_map(|of| figure(of, &place, &cases)));
+    }
+    let bins = bins(site);
+    if !bins.rows.is_empty() {
+        pieces.push(Piece::heading("The linear scan of bins"));
+        pieces.extend(speed_up(site).map(Piece::note));
+        pieces.extend(scan_figures(site));
+        pieces.push(Piece::Table(bins));
+    }
+    let whole = whole(site);
+    if whole.rows.is_empty() {
+        return None;
+    }
+    pieces.extend(Piece::section("All allocators: whole propagations", whole));
+    pieces.extend(Piece::section("All allocators: calls alone", calls(site)));
+    let title = "Cost of a request";
+    Some(Page::new("requests.html", title).named(Menu::Allocators, "What does a request cost?").with(pieces))
+}
+
+fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
+    let mut timed: Vec<(&Series, &str, f64)> =
+        cases.iter().filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?))).collect();
+    timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
+    let strips: Vec<Strip> = timed
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|own| Strip {
+            series: own[0].0.clone(),
+            values: own.iter().map(|(_, workload, time)| ((*workload).to_owned(), *time)).collect(),
+            remark: own.len().to_string(),
+        })
+        .collect();
+    let title = format!("{}: {}", measure.name(), place.name());
+    let x = Axis::times_of(measure.name(), timed.iter().map(|timed| timed.2));
+    let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
+    let caption = format!(
+        "A dot for each workload; the bar marks the median. {}. What is done with the memory: {}.",
+        measure.meaning(),
+        place.meaning()
+    );
+    strip::plot(look, &strips).map(|drawing| Piece::figure(drawing, caption))
+}
+
+/// The time of whole propagations, divided by their requests.
+fn whole(site: &Site<'_>) -> Table {
+    Table::from_rows(
+        "requests",
+        "Time of a whole propagation over the number of its requests: a request and its free, with the loop over them and \
+         the work on the memory. CPU: time on a core; it decides on the host. Above the loop: the same less the time of \
+         the empty loop, which touches no memory, on the same workload in the same run; a value below 0 is noise. Wall: of \
+         a whole propagation. Search steps: entries of free lists that were looked at in one propagation.",
+        site.replays.plain().filter_map(|case| Some((case, case.row(), case.wall_request_ns()?))),
+        columns!(|(case, row, wall)| [
+            ("workload", "Workload", Value::text(case.workload())),
+            ("contender", "Contender", Value::text(&case.series.label)),
+            ("device", "Device", Value::text(case.place().device_in_full())),
+            ("work", "Memory is", Value::text(row.work.name())),
+            ("requests", "Requests", Value::Count(row.requests)),
+            ("cpu_request_ns", "CPU", Value::nanoseconds(case.cpu_request_ns())),
+            ("above_loop_ns", "above the loop", Value::nanoseconds(case.cpu_above_loop_ns(site.replays))),
+            ("wall_request_ns", "Wall", Value::Nanoseconds(wall)),
+            ("search_steps", "Search steps", Value::Count(row.performance.search_steps)),
+        ]),
+    )
+}
+
+/// The calls that were timed separately.
+fn calls(site: &Site<'_>) -> Table {
+    let is_timed = |case: &&Case| {
+        let performance = &case.row().performance;
+        performance.alloc.is_some() || performance.free.is_some()
+    };
+    let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
+        Value::nanoseconds(call.map(|call| real(part(call)) / 1e3))
+    };
+    Table::from_rows(
+        "requests-calls",
+        "Calls that were timed apart from the work on the memory, in batches: the median, and the value that 99 of 100 \
+         batches stay below. Both: the medians of a request and of a free, added. Contenders whose calls are shorter than \
+         a tick of the clock are left out.",
+        site.replays.plain().filter(is_timed),
+        columns!(|case| {
+            let row = case.row();
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().device_in_full())),
+                ("work", "Memory is", Value::text(row.work.name())),
+                ("requests", "Requests", Value::Count(row.requests)),
+                ("alloc_ns", "Request", part(row.performance.alloc, |call| call.median_ps)),
+                ("alloc_p99_ns", "p99", part(row.performance.alloc, |call| call.p99_ps)),
+                ("free_ns", "Free", part(row.performance.free, |call| call.median_ps)),
+                ("free_p99_ns", "p99", part(row.performance.free, |call| call.p99_ps)),
+                ("both_ns", "Both", Value::nanoseconds(case.calls_ns())),
+            ]
+        }),
+    )
+}
+
+/// A workload for which the real pool was measured.
+struct Scan<'a> {
+    workload: &'a str,
+    /// The place where ours was timed.
+    place: &'a Place,
+    requests: u64,
+    /// Entries that the scan inspects in one propagation.
+    bins: u64,
+    /// The measured time of the real pool in nanoseconds.
+    real_ns: u64,
+    /// The time of a plan's table in nanoseconds, measured alongside.
+    plan_ns: Option<u64>,
+    ours_ns: Option<f64>,
+    indexed_ns: Option<f64>,
+}
+
+/// The workloads, by length of the scan.
+fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
+    let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
+    let scan = |case: &'a Case| {
+        let row = case.row();
+        let known = site.options.totals.get(case.workload())?;
+        let indexed = site.replays.served(case.workload(), INDEXED);
+        Some(Scan {
+            workload: case.workload(),
+            place: case.place(),
+            requests: row.requests,
+            bins: row.performance.search_steps,
+            real_ns: known.pool_ns?,
+            plan_ns: known.plan_ns,
+            ours_ns: time(Some(case)),
+            indexed_ns: time(indexed.filter(|indexed| indexed.place() == case.place())),
+        })
+    };
+    let scanning = site.replays.simulated().filter(|case| case.row().contender == SCANNING);
+    let mut scans: Vec<Scan<'a>> = scanning.filter_map(scan).collect();
+    scans.sort_by_key(|scan| scan.bins);
+    scans
+}
+
+fn bins(site: &Site<'_>) -> Table {
+    Table::from_rows(
+        "bins",
+        "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: those that our pool \
+         looks at in a steady propagation; the real pool looks at the same. For a request: rounded to whole bins. Real \
+         pool and plan's table: CuPy's own code and a look-up of planned addresses, measured on a CPU in Python and Cython, \
+         not in this report. Ours: the same policy in Rust on simulated memory, by the scan and by the index that CuPy \
+         has since version 4.",
+        scans(site),
+        columns!(|scan| {
+            let for_bin = |time: f64| time / real(scan.bins.max(1));
+            let for_request = scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1);
+            [
+                ("workload", "Workload", Value::text(scan.workload)),
+                ("requests", "Requests", Value::Count(scan.requests)),
+                ("bins", "Bins", Value::Count(scan.bins)),
+                ("bins_per_request", "for a request", Value::Count(for_request)),
+                ("real_pool_ns", "Real pool", Value::Nanoseconds(real(scan.real_ns))),
+                ("real_bin_ns", "for a bin", Value::Nanoseconds(for_bin(real(scan.real_ns)))),
+                ("real_plan_ns", "Plan's table", Value::nanoseconds(scan.plan_ns.map(real))),
+                ("ours_ns", "Ours, scan", Value::nanoseconds(scan.ours_ns)),
+                ("ours_bin_ns", "for a bin", Value::nanoseconds(scan.ours_ns.map(for_bin))),
+                ("ours_indexed_ns", "Ours, index", Value::nanoseconds(scan.indexed_ns)),
+                ("device", "Ours on", Value::text(scan.place.device_in_full())),
+            ]
+        }),
+    )
+}
+
+/// The paper's speed-up, and the time of the pool itself.
+fn speed_up(site: &Site<'_>) -> Option<String> {
+    let figure = published().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
+    let scans = scans(site);
+    let scan = scans.iter().find(|scan| scan.workload == figure.workload)?;
+    let pool = nanoseconds(real(scan.real_ns));
+    let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", nanoseconds(real(time))));
+    Some(format!(
+        "The profile-guided paper (arXiv:1804.10001) gives {} for the speed of {} on a GPU by the plan over that with \
+         the pool. There is no time of a GPU here: of a propagation, CuPy's real pool took {pool} on the CPU{}. \
+         That is what the scan takes, not what a GPU waits for.",
+        figure.published,
+        scan.workload,
+        plan.unwrap_or_default(),
+    ))
+}
+
+/// One figure for each machine on which ours was timed.
+fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
+    let mut places: BTreeMap<&Place, Vec<Scan<'_>>> = BTreeMap::new();
+    for scan in scans(site) {
+        places.entry(scan.place).or_default().push(scan);
+    }
+    let is_alone = places.len() == 1;
+    let title = |place: &Place| {
+        let title = "Time of a propagation against the bins scanned".to_owned();
+        if is_alone { title } else { format!("{title}, {}", place.name()) }
+    };
+    places.iter().filter_map(|(place, scans)| scan_figure(&title(place), scans)).collect()
+}
+
+fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
+    let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| Curve {
+        series: Series { label: label.to_owned(), number },
+        points: scans.iter().filter_map(|scan| point(scan, time(scan)?)).collect(),
+    };
+    let curves = [
+        curve("CuPy's real pool (measured apart)", 1, &|scan| Some(real(scan.real_ns))),
+        curve("ours, scan of bins", 0, &|scan| scan.ours_ns),
+        curve("ours, index", 2, &|scan| scan.indexed_ns),
+        curve("plan's table (measured apart)", 3, &|scan| scan.plan_ns.map(real)),
+    ];
+    let ((x_low, x_high), (y_low, y_high)) =
+        (lines::range(&curves, |point| point.x)?, lines::range(&curves, |point| point.y)?);
+    let axes = (
+        Axis::log("bins that the scan looks at in a propagation", x_low, x_high, short_count),
+        Axis::times("time of a propagation", y_low, y_high),
+    );
+    let drawing = lines::plot(title, axes, Join::Dots, &curves)?;
+    let caption = "A dot for each workload on which the real pool was measured. The time of the scan grows with the \
+                   bins; an index and a plan do without them.";
+    Some(Piece::figure(drawing, caption))
+}
+
+fn point(scan: &Scan<'_>, time: f64) -> Option<Point> {
+    let tip = format!("{}: {} bins, {}", scan.workload, count(scan.bins), nanoseconds(time));
+    (scan.bins > 0 && time > 0.0).then(|| Point { x: real(scan.bins), y: time, tip })
+}

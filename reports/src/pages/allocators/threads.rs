@@ -1,0 +1,151 @@
+//! The page on threads: latency of a request over the number of threads and over size, with the time that threads wait
+//! for locks.
+
+use crate::data::replays::{Case, Measured, Place, Replays};
+use crate::figures::coord::Axis;
+use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::format::{bytes, nanoseconds, real};
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece};
+use planlab_dsa::performance::Work;
+use planlab_results::table::{Table, Value, columns};
+
+/// The page; `None` if nothing ran in several threads.
+pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
+    let cases: Vec<&Case> = site
+        .replays
+        .cases
+        .iter()
+        .filter(|case| case.row().sequence.is_empty() && case.row().capacity.is_none())
+        .filter(|case| case.row().device != "simulated")
+        .collect();
+    if cases.iter().all(|case| case.row().threads == 1) {
+        return None;
+    }
+    let mut pieces = vec![Piece::note(
+        "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
+         allocators are shared. The latency is a thread's CPU time for a request and its free, measured over \
+         whole propagations, including the loop over the requests. The table has the wall time too; with more \
+         threads than cores it is mostly the wait for a core. Each machine has its own figures.",
+    )];
+    for (place, cases) in Replays::by_place(cases.iter().copied()) {
+        pieces.extend(by_threads(&place, &cases));
+        pieces.extend(by_size(&place, &cases));
+    }
+    pieces.push(Piece::heading("All numbers of threads"));
+    pieces.push(Piece::Table(table(site, &cases)));
+    let title = "Latency of a request by threads and size";
+    Some(Page::new("threads.html", title).named(Menu::Allocators, "What do threads change?").with(pieces))
+}
+
+/// A figure over the number of threads for each workload that ran in several.
+fn by_threads(place: &Place, cases: &[&Case]) -> Vec<Piece> {
+    let workloads = cases.chunk_by(|a, b| a.workload() == b.workload());
+    let several = workloads.filter(|own| own.iter().any(|case| case.row().threads > 1));
+    several.filter_map(|own| threads_figure(place, own)).collect()
+}
+
+fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
+    let curves = curves(cases, &|case| {
+        let threads = case.row().threads;
+        Some((f64::from(threads), format!("{threads} threads")))
+    });
+    let most = lines::range(&curves, |point| point.x)?.1;
+    let axes = (Axis::counts("threads", most), latency(&curves));
+    let workload = cases.first()?.workload();
+    let title = format!("Latency by threads, {}: {workload}", place.name());
+    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let caption = format!(
+        "Time of a request and its free in one thread while the given number of threads do the same. Work on the \
+         memory: {}.",
+        place.meaning()
+    );
+    Some(Piece::figure(drawing, caption))
+}
+
+/// Figures over the workloads' sizes, for the lowest and the highest number of threads.
+fn by_size(place: &Place, cases: &[&Case]) -> Vec<Piece> {
+    let mut threads: Vec<u32> = cases.iter().map(|case| case.row().threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let ends = [threads.first(), threads.last().filter(|_| threads.len() > 1)];
+    let of = |threads: &u32| {
+        let own: Vec<&Case> = cases.iter().copied().filter(|case| case.row().threads == *threads).collect();
+        size_figure(place, *threads, &own)
+    };
+    ends.into_iter().flatten().filter_map(of).collect()
+}
+
+fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
+    let curves = curves(cases, &|case| {
+        let peak = case.row().requested_peak;
+        (peak > 0).then(|| (real(peak), format!("{}, {}", case.workload(), bytes(peak))))
+    });
+    let (low, high) = lines::range(&curves, |point| point.x)?;
+    if low >= high {
+        return None;
+    }
+    let axes = (Axis::log_bytes("bytes requested at once", low, high), latency(&curves));
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    let title = format!("Latency by size, {}, {threads} {noun}", place.name());
+    let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;
+    let caption = "A dot for each workload, by the most bytes that it requests at once.";
+    Some(Piece::figure(drawing, caption))
+}
+
+/// One curve per contender, by ascending x.
+fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Curve> {
+    let mut cases = cases.to_vec();
+    cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
+    let point = |case: &&Case| {
+        let ((x, name), y) = (x(case)?, case.cpu_request_ns()?);
+        Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
+    };
+    let curve = |own: &[&Case]| {
+        let mut points: Vec<Point> = own.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Curve { series: own[0].series.clone(), points }
+    };
+    cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
+}
+
+/// All contenders of a figure share one measure, CPU time: only some have times of calls, and wall time depends on how
+/// threads share a core.
+fn latency(curves: &[Curve]) -> Axis {
+    let times = curves.iter().flat_map(|curve| &curve.points).map(|point| point.y);
+    Axis::times_of("CPU time of a request and its free", times)
+}
+
+fn table(site: &Site<'_>, cases: &[&Case]) -> Table {
+    Table::from_rows(
+        "threads",
+        "Latency: CPU time of a request and its free in one thread; above the loop: less the time of the empty \
+         loop in the same run with as many threads. p99 of requests: of calls that were timed separately. \
+         Propagation: until the last thread finished it. CPU: of one thread for its propagation. Lock wait: time \
+         that a thread waited for locks for one request, if the contender reports it. Requested and reserved: \
+         all threads together.",
+        cases,
+        columns!(|case| {
+            let row = case.row();
+            let middle = |time: Option<Measured>| Value::nanoseconds(time.map(|time| time.median));
+            let work = if row.work == Work::None { "not touched" } else { row.work.name() };
+            let p99 = row.performance.alloc.map(|alloc| real(alloc.p99_ps) / 1e3);
+            let threads = u64::from(row.threads);
+            [
+                ("workload", "Workload", Value::text(case.workload())),
+                ("contender", "Contender", Value::text(&case.series.label)),
+                ("device", "Device", Value::text(case.place().device_in_full())),
+                ("work", "Memory is", Value::text(work)),
+                ("threads", "Threads", Value::Count(threads)),
+                ("latency_ns", "Latency", Value::nanoseconds(case.cpu_request_ns())),
+                ("above_loop_ns", "above the loop", Value::nanoseconds(case.cpu_above_loop_ns(site.replays))),
+                ("alloc_p99_ns", "p99 of requests", Value::nanoseconds(p99)),
+                ("time_ns", "Propagation", middle(case.propagation_ns())),
+                ("cpu_ns", "CPU", middle(case.cpu_ns())),
+                ("lock_wait_ns", "Lock wait", Value::nanoseconds(case.lock_wait_ns())),
+                ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak * threads)),
+                ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
+            ]
+        }),
+    )
+}

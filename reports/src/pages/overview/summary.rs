@@ -1,0 +1,211 @@
+//! The front page: what was run, what to use, what was found, in pictures first and tables after.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use planlab_results::audit::Fault;
+use planlab_results::{Status, keeps_plans};
+
+use super::run;
+use crate::data::findings::{DEFAULT, Grounds, findings, recommended};
+use crate::data::nets::net_memory::{self, Net};
+use crate::data::planners::compare::{Comparison, key};
+use crate::data::planners::model::Model;
+use crate::data::planners::tables;
+use crate::figures::plots::savings::Bar;
+use crate::figures::plots::{pareto, profile, savings};
+use crate::format::{bytes, count, percent};
+use crate::pages::memory::nets;
+use crate::pages::planners::boards;
+use crate::site::Site;
+use crate::site::page::{Menu, Page, Piece, Text};
+
+pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
+    let sums = nets::sums(site);
+    let nets = nets::nets(site, &sums);
+    let mut page = Page::new("index.html", &site.options.title).named(Menu::Top, "Summary");
+    page.pieces.push(status(site));
+    page.pieces.extend(site.model.compared.as_ref().and_then(|compared| lead(site, compared)));
+    let panels = [found(site, &nets), gap_and_time(site.model), profiles(site.model), saved(&nets)];
+    let panels: Vec<Vec<Piece>> = panels.into_iter().filter(|panel| !panel.is_empty()).collect();
+    page.pieces.push(Piece::Panels(panels));
+    if let Some(compared) = &site.model.compared {
+        page.pieces.push(Piece::heading("Planners on the same workloads"));
+        page.pieces.push(Piece::text(boards::scope(compared)));
+        page.pieces.push(Piece::Table(boards::families(site, compared, "families")));
+        let all =
+            Text::from("Each suite has its own ranking: ").link("Which planner should I use?", "boards.html");
+        page.pieces.push(Piece::note(all));
+    }
+    page.pieces.push(Piece::heading("Workloads"));
+    page.pieces.push(Piece::Table(tables::workloads(site.model, |number| site.page_of(number))));
+    Some(page)
+}
+
+/// What was run, and whether anything failed.
+fn status(site: &Site<'_>) -> Piece {
+    let missing = site.findings.iter().filter(|finding| finding.fault == Fault::MissingFile).count();
+    let failures = run::failures(site).rows.len().saturating_sub(missing);
+    // Published records consist of rows alone.
+    let missing = if keeps_plans(site.store) { missing } else { 0 };
+    let mut text = Text::from(ran(site.model)).plain(" ");
+    if missing > 0 {
+        text = text.strong(format!(
+            "{} cannot be read. ",
+            counted(missing, "instance or plan", "instances or plans")
+        ));
+    }
+    let unanswered = unanswered(site.model);
+    text = match failures {
+        0 if unanswered.is_empty() => {
+            text.plain("Nothing failed: no crash, no false answer, no contradiction. ")
+        }
+        0 => text.plain("No crash, no false answer, no contradiction. "),
+        1 => text.strong("1 kind of failure needs an explanation. "),
+        kinds => text.strong(format!("{kinds} kinds of failure need an explanation. ")),
+    };
+    if !unanswered.is_empty() {
+        text = text.strong(without_answer(&unanswered)).plain(" ");
+    }
+    text = text.link("What happened in this run?", "run.html");
+    if failures + missing + unanswered.len() == 0 { Piece::fine(text) } else { Piece::alert(text) }
+}
+
+/// The number of rows without an answer of each planner that has some, and did not fail; the most first.
+fn unanswered(model: &Model) -> Vec<(&str, u64)> {
+    let mut rows: BTreeMap<usize, u64> = BTreeMap::new();
+    for (&(planner, status), count) in &model.all.statuses {
+        if status.lacks_answer() && !status.is_failure() {
+            *rows.entry(planner).or_default() += count;
+        }
+    }
+    let label = |(planner, rows): (usize, u64)| (key(&model.all.planners[planner].label), rows);
+    let mut rows: Vec<(&str, u64)> = rows.into_iter().map(label).collect();
+    rows.sort_by_key(|&(label, rows)| (Reverse(rows), label));
+    rows
+}
+
+/// Who has no answer, and how often.
+fn without_answer(unanswered: &[(&str, u64)]) -> String {
+    const NAMED: usize = 6;
+    let all: u64 = unanswered.iter().map(|(_, rows)| rows).sum();
+    let names: Vec<String> =
+        unanswered.iter().take(NAMED).map(|(label, rows)| format!("{label} {}", count(*rows))).collect();
+    let more = unanswered.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more planners") };
+    let rows = counted(usize::try_from(all).unwrap_or(usize::MAX), "row ended", "rows ended");
+    format!("{rows} without an answer: {}{more}.", names.join(", "))
+}
+
+fn counted(number: usize, one: &str, several: &str) -> String {
+    format!("{} {}", count(number as u64), if number == 1 { one } else { several })
+}
+
+/// The numbers of rows, planners and workloads.
+fn ran(model: &Model) -> String {
+    let counted = |keep: fn(Status) -> bool| -> u64 {
+        model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
+    };
+    let mut suites: Vec<&str> =
+        model.cells.iter().map(|cell| &*cell.suite).filter(|suite| !suite.is_empty()).collect();
+    suites.sort_unstable();
+    suites.dedup();
+    let suite = match suites[..] {
+        [one] => format!(" of the suite {one}"),
+        _ => String::new(),
+    };
+    format!(
+        "{} on {}{suite} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
+         can be as low.",
+        self::counted(model.all.planners.len(), "variant of planners", "variants of planners"),
+        self::counted(model.workloads.len(), "workload", "workloads"),
+        self::counted(usize::try_from(model.rows()).unwrap_or(usize::MAX), "row", "rows"),
+        count(counted(Status::is_answer)),
+        count(counted(|status| status == Status::Optimal)),
+    )
+}
+
+/// The recommendation.
+fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
+    let (closest, quick) = recommended(compared)?;
+    let linked = |text: Text, label: &str| match site.model.planner_of(label) {
+        Some(planner) => text.link(key(label), site.page_of_planner(planner)),
+        None => text.code(key(label)),
+    };
+    let mut text = linked(Text::from("Use "), &closest);
+    if let Some(quick) = quick {
+        text = linked(text.plain("; "), &quick).plain(" if a millisecond counts");
+    }
+    let basis = counted(compared.workloads.len(), "workload", "workloads");
+    text = text.plain(format!(
+        ": no planner comes closer to the proven bounds on the {basis} compared here; if several come equally close, this is \
+         the default, or else the quickest."
+    ));
+    if key(&closest) != DEFAULT {
+        text = linked(text.plain(" For other nets use "), DEFAULT)
+            .plain(": it searches until its plan is proved optimal or the time limit is over.");
+    }
+    Some(Piece::lead(text))
+}
+
+fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Vec<Piece> {
+    let is_greedy = |planner: usize| site.known_planner(planner).is_some_and(|known| known.kind == "greedy");
+    let (model, replays, baseline) = (site.model, site.replays, site.options.baseline.as_str());
+    let said = findings(&Grounds { model, replays, nets, baseline, is_greedy: &is_greedy });
+    let items: Vec<Text> =
+        said.into_iter().map(|said| Text::default().strong(said.core).plain(said.rest)).collect();
+    if items.is_empty() { Vec::new() } else { vec![Piece::heading("Findings"), Piece::List(items)] }
+}
+
+fn gap_and_time(model: &Model) -> Vec<Piece> {
+    let Some(compared) = &model.compared else { return Vec::new() };
+    let front: Vec<usize> = compared.front().iter().map(|one| one.planner).collect();
+    let spots: Vec<pareto::Spot> = compared
+        .ranked
+        .iter()
+        .filter_map(|one| {
+            let (label, is_front) = (key(&one.label).to_owned(), front.contains(&one.planner));
+            Some(pareto::Spot { label, time_ns: one.time_ns?, gap: one.gap, is_front })
+        })
+        .collect();
+    let caption = format!(
+        "A dot for each planner over the same {} {}. No planner is both faster and closer than one with a name.",
+        compared.workloads.len(),
+        compared.scope
+    );
+    pareto::plot(&spots).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+}
+
+fn profiles(model: &Model) -> Vec<Piece> {
+    let Some(compared) = &model.compared else { return Vec::new() };
+    let best = compared.families().into_iter().map(|family| family.best);
+    let mut profiles = compared.profiles(best, |planner, workload| model.height(planner, workload));
+    profiles.iter_mut().for_each(|(label, _)| *label = key(label).to_owned());
+    let caption = "The share of the workloads on which a planner is within a factor of the lowest height. In brackets: \
+                   the share on which it has the lowest. One line for each family, by its best variant.";
+    profile::plot(&profiles).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+}
+
+/// The memory that plans save, by net.
+fn saved(nets: &[Net<'_>]) -> Vec<Piece> {
+    const MOST: usize = 14;
+    let savings = net_memory::savings(nets);
+    let bar = |net: &&Net<'_>| {
+        let share = net.reduction()?.max(0.0);
+        let (from, to) = (bytes(net.pool_total()?), bytes(net.planned_total()?));
+        let name = format!("{} b{} ({})", net.key.net, net.key.batch, net.key.route);
+        Some(Bar { name, share, text: format!("{}: {from} \u{2192} {to}", percent(share)) })
+    };
+    let bars: Vec<Bar> = savings.iter().take(MOST).filter_map(bar).collect();
+    let rest = savings.len().saturating_sub(MOST);
+    let rest =
+        if rest == 0 { String::new() } else { format!(" The {rest} nets that save least are not shown.") };
+    let caption = format!(
+        "What the framework's own pool holds, and what a plan needs, parameters included; each net at its largest \
+         batch.{rest}"
+    );
+    savings::plot("Memory saved by net", &bars)
+        .map(|drawing| Piece::figure(drawing, caption))
+        .into_iter()
+        .collect()
+}

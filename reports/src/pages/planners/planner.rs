@@ -1,0 +1,276 @@
+//! The page of one planner: what it is, where it wins, where it loses, and its worst plan.
+
+use planlab_results::queries::{CellRow, Leader};
+use planlab_results::table::{Table, Value, columns};
+
+use crate::data::planners::chosen::{SMALL, worst};
+use crate::data::planners::compare::family;
+use crate::data::planners::model::Model;
+use crate::format::{count, counted, nanoseconds, percent, real};
+use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::{Maps, Site};
+
+/// The most rows of a list of workloads.
+const ROWS: usize = 10;
+
+pub(crate) fn page(site: &Site<'_>, planner: usize) -> Page {
+    let label = &site.model.all.planners[planner].label;
+    let mut page = Page::new(site.page_of_planner(planner), format!("Planner {label}"));
+    page.heading = Text::default().link("Planners", "boards.html").plain(format!(": {label}"));
+    page.pieces.extend(site.known_planner(planner).map(|known| Piece::lead(sentence(&known.summary))));
+    page.pieces.extend(standing(site.model, planner).map(Piece::text));
+    page.pieces.push(Piece::facts(facts(site, planner)));
+    page.pieces.extend(variants(site, planner).map(Piece::text));
+    page.with(rivals(site, planner)).with(map(site, planner))
+}
+
+/// A line from the registry as a sentence.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let end = if summary.ends_with('.') { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
+/// Its rank in the comparison of the summary, and how many planners share it.
+fn standing(model: &Model, planner: usize) -> Option<String> {
+    let compared = model.compared.as_ref()?;
+    let own = compared.ranked.iter().find(|one| one.planner == planner)?;
+    let (rank, others) = compared.rank(planner)?;
+    let tied = match others {
+        0 => String::new(),
+        1 => ", tied with 1 other,".to_owned(),
+        others => format!(", tied with {others} others,"),
+    };
+    let time = own.time_ns.map(|time| format!(", in {} on average", nanoseconds(time))).unwrap_or_default();
+    let front = compared.front().iter().any(|one| one.planner == planner);
+    let front = if front { " No planner is both faster and closer." } else { "" };
+    Some(format!(
+        "By mean gap it is number {rank} of {} planners{tied} on the same {} {}: {}{time}.{front}",
+        compared.ranked.len(),
+        compared.workloads.len(),
+        compared.scope,
+        percent(own.gap),
+    ))
+}
+
+/// A term is written as an order of growth; words are said as they are.
+fn running_time(complexity: &str) -> String {
+    match complexity {
+        "anytime" => "until it is stopped; the best plan so far counts".to_owned(),
+        term if term.starts_with(|first: char| {
+            first == '('
+                || first.is_ascii_digit()
+                || term.starts_with("n ")
+                || term.starts_with("n^")
+                || term == "n"
+        }) =>
+        {
+            format!("O({term})")
+        }
+        words => words.to_owned(),
+    }
+}
+
+fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(known) = site.known_planner(planner) {
+        facts.push(("kind", known.kind.clone()));
+        facts.push(("guarantee", known.guarantee.clone()));
+        facts.push(("running time", running_time(&known.complexity)));
+        facts.push(("published", known.reference.clone()));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    if let Some(own) = site.model.leaders.iter().find(|leader| leader.planner_number == planner) {
+        facts.extend(results(own));
+    }
+    if site.model.all.planners[planner].is_in_place {
+        facts.push((
+            "hand-overs",
+            "it hands memory over in place, so that it may be lower than planners that do not".to_owned(),
+        ));
+    }
+    facts
+}
+
+/// Its results over all that it ran on.
+fn results(own: &Leader) -> Vec<(&'static str, String)> {
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    vec![
+        ("workloads", count(own.workloads as u64)),
+        ("answers", format!("{} of {}", count(own.answers as u64), counted(own.cells as u64, "cell"))),
+        (
+            "optimal",
+            format!(
+                "{}, {} proved in its own runs",
+                counted(own.optimal as u64, "cell"),
+                count(own.proved as u64)
+            ),
+        ),
+        ("mean gap, over all of these workloads", or_none(own.mean_gap().mean.map(percent))),
+        ("mean time", or_none(own.mean_time().mean.map(nanoseconds))),
+        ("failures", count(own.failures as u64)),
+    ]
+}
+
+/// Links to the other variants of its family.
+fn variants(site: &Site<'_>, planner: usize) -> Option<Text> {
+    let planners = &site.model.all.planners;
+    let own = family(&planners[planner].label);
+    let others =
+        (0..planners.len()).filter(|&other| other != planner && family(&planners[other].label) == own);
+    let mut text = Text::default();
+    for other in others {
+        let between = if text.0.is_empty() { "Other variants: " } else { ", " };
+        text = text.plain(between).link(&planners[other].label, site.page_of_planner(other));
+    }
+    (!text.0.is_empty()).then(|| text.plain("."))
+}
+
+/// A workload, the height there, and that of the best planner of another family.
+struct Duel {
+    workload: usize,
+    own: u64,
+    other: u64,
+    rival: usize,
+}
+
+impl Duel {
+    fn ratio(&self) -> f64 {
+        real(self.own) / real(self.other.max(1))
+    }
+}
+
+fn rivals(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+    let model = site.model;
+    let duel = |workload: usize| {
+        let own = model.height(planner, workload)?;
+        let (other, rival) = model.rival(planner, workload)?;
+        Some(Duel { workload, own, other, rival })
+    };
+    let mut duels: Vec<Duel> = (0..model.workloads.len()).filter_map(duel).collect();
+    duels.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let wins = duels.iter().filter(|duel| duel.own < duel.other).count();
+    let losses = duels.iter().filter(|duel| duel.own > duel.other).count();
+    let mut pieces = vec![
+        Piece::heading("Where it wins and where it loses"),
+        Piece::text(format!(
+            "Against the best planner of any other family, on {} workloads: lower on {wins}, level on {}, higher on \
+             {losses}.",
+            duels.len(),
+            duels.len() - wins - losses
+        )),
+    ];
+    let table = |duels: &mut dyn Iterator<Item = &Duel>| duels_table(site, duels);
+    if wins > 0 {
+        pieces.push(Piece::Subheading("Where it wins most".to_owned()));
+        pieces.push(Piece::Table(table(&mut duels.iter().take(wins.min(ROWS)))));
+    }
+    if losses > 0 {
+        pieces.push(Piece::Subheading("Where it loses most".to_owned()));
+        pieces.push(Piece::Table(table(&mut duels.iter().rev().take(losses.min(ROWS)))));
+    }
+    pieces
+}
+
+fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table {
+    Table::from_rows(
+        "",
+        "The lower height uses less memory.",
+        duels,
+        columns!(|duel| {
+            let workload = &site.model.workloads[duel.workload];
+            [
+                ("workload", "Workload", site.link(&workload.key)),
+                ("buffers", "Buffers", Value::Count(workload.buffers)),
+                ("height_bytes", "Its height", Value::Bytes(duel.own)),
+                ("best_bytes", "Best of others", Value::Bytes(duel.other)),
+                ("by", "by", site.link_planner(duel.rival)),
+                ("ratio", "Difference", Value::Share(duel.ratio() - 1.0)),
+            ]
+        }),
+    )
+}
+
+/// The map of its worst plan, if that plan has one. A planner without a gap has no worst plan: it gets the map of any.
+fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+    let model = site.model;
+    let Some(cell) = worst(model, planner).map(|number| &model.cells[number]) else { return Vec::new() };
+    let mut maps = site.mapped(cell.workload_number).iter();
+    let Some(map) = maps.find(|map| model.cells[map.cell].plan == cell.plan) else { return Vec::new() };
+    let worst = cell.gap.filter(|&gap| gap > 0.0);
+    let heading = if worst.is_some() { "Its worst map" } else { "One of its maps" };
+    let text = worst.map_or_else(
+        || format!("{} The map is of {}.", optimal(model, planner), cell.workload),
+        |gap| format!("On {}, a gap of {}.", cell.workload, percent(gap)),
+    );
+    // Planners with equal plans share a page, which has one planner's name.
+    let drawn_for = model.cells[map.cell].planner_number;
+    let (same, under) = if drawn_for == planner {
+        (String::new(), "")
+    } else {
+        let other = &model.all.planners[drawn_for].label;
+        (format!(" {other} found the same plan."), " (under that name)")
+    };
+    let text = Text::from(format!("{text}{same} "))
+        .link("The plan in full", &map.page)
+        .plain(format!("{under}, "))
+        .link("the workload", site.page_of(cell.workload_number))
+        .plain(".");
+    let label = &model.all.planners[planner].label;
+    let drawn = match &map.maps {
+        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone().named(label)),
+        Maps::Pictures { placement, size, .. } => {
+            let caption = format!("Placement map of {label} on {}: time across, address up.", cell.workload);
+            Piece::Picture(Picture::file(placement, *size, caption))
+        }
+    };
+    vec![Piece::heading(heading), Piece::text(text), drawn]
+}
+
+/// How many of its cells on small workloads are optimal. Cells without an answer or a stored plan count, those with a given
+/// capacity do not.
+fn optimal(model: &Model, planner: usize) -> String {
+    let is_own = |cell: &&CellRow| {
+        cell.planner_number == planner && cell.target_bytes.is_none() && cell.buffers <= SMALL
+    };
+    let own: Vec<&CellRow> = model.cells.iter().filter(is_own).collect();
+    let optimal = own.iter().filter(|cell| is_optimal(cell)).count();
+    let small = format!("up to {} buffers", count(SMALL));
+    if optimal == own.len() {
+        return format!(
+            "Without a given capacity it is optimal on every workload of {small} that it ran on."
+        );
+    }
+    format!(
+        "Of its {} without a given capacity, on workloads of {small}, {} {} optimal.",
+        counted(own.len() as u64, "cell"),
+        count(optimal as u64),
+        if optimal == 1 { "is" } else { "are" }
+    )
+}
+
+/// Whether its plan counts and reaches the best bound that any planner proved.
+fn is_optimal(cell: &CellRow) -> bool {
+    cell.status.is_answer() && cell.height.is_some() && cell.gap.is_some_and(|gap| gap <= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_time_is_a_term_or_words() {
+        assert_eq!(running_time("n g log n for g gaps to compare"), "O(n g log n for g gaps to compare)");
+        assert_eq!(running_time("(n + r) log n"), "O((n + r) log n)");
+        assert_eq!(running_time("exponential"), "exponential");
+        assert_eq!(running_time("anytime"), "until it is stopped; the best plan so far counts");
+        assert_eq!(running_time(""), "");
+    }
+
+    #[test]
+    fn a_line_becomes_a_sentence() {
+        assert_eq!(sentence("first fit in order of size"), "First fit in order of size.");
+        assert_eq!((sentence("A."), sentence("")), ("A.".to_owned(), ".".to_owned()));
+    }
+}

@@ -1,0 +1,306 @@
+//! The page that compares planners: how fast they are, and how low their plans.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use planlab_results::Record;
+use planlab_results::table::Table;
+
+use crate::data::planners::ratios::{Clock, Field, Figure, Line, Mean, Named, Pair, Subject, Variant};
+use crate::format::{real, seconds};
+use crate::site::output::markdown::files;
+use crate::site::page::{Page, Piece, Text};
+
+/// The rows of one bench, planner by planner, with ratios of their times.
+#[derive(Debug)]
+pub struct Comparison<'r> {
+    rows: &'r [Record],
+    field: Field<'r>,
+    of: Vec<Named>,
+    over: Vec<Named>,
+}
+
+impl<'r> Comparison<'r> {
+    /// Divides the times of the planners `of` by those of the planners `over`.
+    #[must_use]
+    pub fn new(rows: &'r [Record], of: Vec<Named>, over: Vec<Named>) -> Self {
+        Self { rows, field: Field::new(rows.iter()), of, over }
+    }
+
+    /// The number of pairs of planners with rows at a capacity.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        Pair::all(&self.field, &self.of, &self.over).len()
+    }
+
+    /// Name and content of each file: the page in Markdown, then the tables of all figures. `command` is the command
+    /// that makes them.
+    #[must_use]
+    pub fn files(&self, command: &str) -> Vec<(String, String)> {
+        files(&self.page(command))
+    }
+
+    fn page(&self, command: &str) -> Page {
+        let pairs = Pair::all(&self.field, &self.of, &self.over);
+        let made = Text::from("Made by ").code(command).plain(format!(".\n{}", machine(self.rows)));
+        let mut page = Page::new("ratios.md", "Planners side by side")
+            .with([Piece::text(made), Piece::text(Text::marked(WHAT))])
+            .with(self.absent());
+        if self.field.figures.keys().any(|subject| subject.capacity.is_some()) {
+            page = page
+                .with([Piece::heading("At a capacity"), Piece::Table(summary(&pairs))])
+                .with(pairs.iter().flat_map(pair));
+        }
+        if minimised_of(&self.field).next().is_some() {
+            page = page.with([Piece::heading("Minimised")]).with(minimised(&self.field));
+        }
+        page.files = vec![all_pairs(&pairs), all_minimised(&self.field)];
+        page
+    }
+
+    /// One line for each name without rows.
+    fn absent(&self) -> Option<Piece> {
+        let absent: Vec<&Named> =
+            self.of.iter().chain(&self.over).filter(|name| name.planners.is_empty()).collect();
+        let line = |text: Text, name: &&Named| text.code(&name.name).plain(": not run.\n");
+        (!absent.is_empty()).then(|| Piece::text(absent.iter().fold(Text::default(), line)))
+    }
+}
+
+const WHAT: &str = "\
+*Ours* is the wall time of the whole run, from the parsed instance to the verified plan (bounds and verification
+included). *Theirs* is the wall time of the other planner's process: its start, reading the instance, planning,
+writing the plan; *own clock* is the time that it prints itself, which has only its planning. Times are medians of
+the repetitions, an unanswered one counting as endless; repetitions of all planners take turns on one machine, each
+in a process of its own. An answer is a plan that fits, verified, or a proof that none does. What the other planner
+claims without a plan proves nothing.";
+
+/// The machine and build of the rows.
+fn machine(rows: &[Record]) -> String {
+    let all = |part: fn(&Record) -> String| {
+        let parts: BTreeSet<String> = rows.iter().map(part).collect();
+        parts.into_iter().collect::<Vec<_>>().join("; ")
+    };
+    let load = rows.iter().map(|row| row.provenance.load_average_milli);
+    let (least, most) = (load.clone().min().unwrap_or(0), load.max().unwrap_or(0));
+    format!(
+        "Machine: {}. Kernel {}. Build: commit {}, {}. Cells at a time: {}. Load average when cells began: \
+         {}.{:02} to {}.{:02}.",
+        all(|row| format!("{} cores of {}", row.provenance.cores, row.provenance.cpu)),
+        all(|row| row.provenance.kernel.clone()),
+        all(|row| {
+            let dirty = if row.provenance.git_dirty { " with changes" } else { "" };
+            format!("{}{dirty}", row.provenance.git_commit)
+        }),
+        all(|row| row.provenance.rustc.clone()),
+        all(|row| row.provenance.concurrency.to_string()),
+        least / 1000,
+        least % 1000 / 10,
+        most / 1000,
+        most % 1000 / 10,
+    )
+}
+
+/// One row per pair.
+fn summary(pairs: &[Pair<'_>]) -> Table {
+    let titles =
+        ["ours", "over", "cells", "ours answers", "they answer", "mean ratio", "mean ratio, own clock"];
+    let mut table = Table::new(&titles);
+    for pair in pairs {
+        let answers = |figure: fn(&Line<'_>) -> Option<f64>| {
+            pair.lines.iter().filter(|line| figure(line).is_some()).count().to_string()
+        };
+        let mean = |mean: Mean| {
+            let mark = if mean.ours_missing > 0 { ">= " } else { "" };
+            mean.value.map_or_else(dash, |value| format!("{mark}{value:.3}"))
+        };
+        table.row([
+            pair.of.name(),
+            pair.over.name(),
+            pair.lines.len().to_string(),
+            answers(|line| line.of?.seconds()),
+            answers(|line| line.over?.seconds()),
+            mean(pair.mean(Clock::Wall)),
+            mean(pair.mean(Clock::Own)),
+        ]);
+    }
+    table
+}
+
+/// A pair on all its subjects.
+fn pair(pair: &Pair<'_>) -> [Piece; 3] {
+    let titles =
+        ["instance", "capacity", "limit", "ours", "ends", "theirs", "ends", "ratio", "own clock", "ratio"];
+    let mut table = Table::new(&titles);
+    let time = |figure: Option<&Figure<'_>>| shown(figure.and_then(Figure::seconds));
+    let ratio = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
+    for line in &pair.lines {
+        table.row([
+            line.subject.workload.clone(),
+            whole(line.subject.capacity),
+            shown(line.subject.wall_ns.map(as_seconds)),
+            time(line.of),
+            word(line.of),
+            time(line.over),
+            word(line.over),
+            ratio(line.ratio(Clock::Wall)),
+            shown(line.over.and_then(Figure::own_seconds)),
+            ratio(line.ratio(Clock::Own)),
+        ]);
+    }
+    let wall = mean(Text::from("Geometric mean of the ratios: "), pair.mean(Clock::Wall));
+    let means = mean(wall.plain("; by their own clock "), pair.mean(Clock::Own)).plain(".");
+    let title = format!("{} over {}", pair.of.name(), pair.over.name());
+    [Piece::Subheading(title), Piece::Table(table), Piece::text(means)]
+}
+
+fn mean(text: Text, mean: Mean) -> Text {
+    let Some(value) = mean.value else {
+        return text.plain("none, as they answer nothing that ours was asked");
+    };
+    let over = format!(" over {} instances that they answer", mean.subjects);
+    match mean.ours_missing {
+        0 => text.strong(format!("{value:.3}")).plain(over),
+        missing => text
+            .strong(format!("at least {value:.3}"))
+            .plain(format!("{over}, but ours fails on {missing} of them (counted at its limit)")),
+    }
+}
+
+type Minimised<'f> = (&'f Subject, &'f Variant, &'f Figure<'f>);
+
+/// Every planner on each subject without a capacity.
+fn minimised_of<'f>(field: &'f Field<'_>) -> impl Iterator<Item = Minimised<'f>> {
+    let subjects = field.figures.iter().filter(|(subject, _)| subject.capacity.is_none());
+    subjects.flat_map(|(subject, figures)| {
+        figures.iter().map(move |(variant, figure)| (subject, variant, figure))
+    })
+}
+
+/// One table per family.
+fn minimised(field: &Field<'_>) -> Vec<Piece> {
+    let titles = [
+        "instance",
+        "buffers",
+        "limit",
+        "planner",
+        "height",
+        "/ load",
+        "bound",
+        "proven",
+        "time",
+        "best after",
+        "peak memory",
+    ];
+    let rows: Vec<Minimised<'_>> = minimised_of(field).collect();
+    let mut pieces = Vec::new();
+    for family in rows.chunk_by(|a, b| a.0.family == b.0.family) {
+        let mut table = Table::new(&titles);
+        family.iter().for_each(|row| table.row(minimised_row(*row)));
+        pieces.extend([Piece::Subheading(family[0].0.family.clone()), Piece::Table(table)]);
+    }
+    pieces
+}
+
+fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
+    let (bound, evidence) = figure.bound();
+    let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+    [
+        subject.workload.clone(),
+        subject.buffers.to_string(),
+        shown(subject.wall_ns.map(as_seconds)),
+        variant.name(),
+        figure.height().map_or_else(|| figure.word(), |height| height.to_string()),
+        over_load(figure, subject, 4),
+        format!("{bound} ({evidence})"),
+        if figure.is_proven() { "yes" } else { "no" }.to_owned(),
+        shown(figure.spent_seconds()),
+        shown(figure.best_after_seconds()),
+        figure.peak_rss_bytes().map_or_else(dash, mib),
+    ]
+}
+
+/// All lines of all pairs.
+fn all_pairs(pairs: &[Pair<'_>]) -> Table {
+    let keys = "workload capacity limit_s of over of_s of_ends of_height over_s over_own_clock_s \
+                over_ends over_height ratio ratio_own_clock";
+    let mut table = Table::file("capacity", keys);
+    let height = |figure: Option<&Figure<'_>>| whole(figure.and_then(Figure::height));
+    for (pair, line) in pairs.iter().flat_map(|pair| pair.lines.iter().map(move |line| (pair, line))) {
+        table.row([
+            line.subject.workload.clone(),
+            whole(line.subject.capacity),
+            decimals(line.subject.wall_ns.map(as_seconds)),
+            pair.of.name(),
+            pair.over.name(),
+            decimals(line.of.and_then(Figure::seconds)),
+            word(line.of),
+            height(line.of),
+            decimals(line.over.and_then(Figure::seconds)),
+            decimals(line.over.and_then(Figure::own_seconds)),
+            word(line.over),
+            height(line.over),
+            decimals(line.ratio(Clock::Wall)),
+            decimals(line.ratio(Clock::Own)),
+        ]);
+    }
+    table
+}
+
+/// One row per planner and subject without a capacity.
+fn all_minimised(field: &Field<'_>) -> Table {
+    let keys = "workload buffers limit planner height height_over_load bound evidence proven time \
+                best_after own_clock peak_memory";
+    let mut table = Table::file("minimised", keys);
+    for (subject, variant, figure) in minimised_of(field) {
+        let (bound, evidence) = figure.bound();
+        table.row([
+            subject.workload.clone(),
+            subject.buffers.to_string(),
+            decimals(subject.wall_ns.map(as_seconds)),
+            variant.name(),
+            whole(figure.height()),
+            over_load(figure, subject, 6),
+            bound.to_string(),
+            evidence.to_owned(),
+            figure.is_proven().to_string(),
+            decimals(figure.spent_seconds()),
+            decimals(figure.best_after_seconds()),
+            decimals(figure.own_seconds()),
+            whole(figure.peak_rss_bytes()),
+        ]);
+    }
+    table
+}
+
+fn over_load(figure: &Figure<'_>, subject: &Subject, digits: usize) -> String {
+    let height = figure.height().filter(|_| subject.load > 0);
+    height.map_or_else(String::new, |height| format!("{:.digits$}", real(height) / real(subject.load)))
+}
+
+fn word(figure: Option<&Figure<'_>>) -> String {
+    figure.map_or_else(|| "not run".to_owned(), Figure::word)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn whole(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A number for programs.
+fn decimals(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.6}"))
+}
+
+/// A time for people.
+fn shown(time: Option<f64>) -> String {
+    let duration = time.and_then(|time| Duration::try_from_secs_f64(time).ok());
+    duration.map_or_else(dash, |duration| seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+}
+
+fn as_seconds(ns: u64) -> f64 {
+    real(ns) / 1e9
+}

@@ -1,0 +1,65 @@
+//! Writes pages into a folder, with the files of their tables and figures.
+
+use planlab_files::NewFolder;
+use planlab_results::table::Table;
+
+use super::html::{self, Frame};
+use crate::ReportError;
+use crate::figures::Drawing;
+use crate::site::names::slug;
+use crate::site::page::Page;
+use crate::site::parts::viewer;
+
+/// The folder while it is filled.
+pub(crate) struct Writer {
+    folder: NewFolder,
+    frame: Frame,
+    /// Whether the script of viewers is written.
+    has_script: bool,
+    /// The number of pages written.
+    pub(crate) pages: usize,
+}
+
+impl Writer {
+    pub(crate) const fn new(folder: NewFolder, frame: Frame) -> Self {
+        Self { folder, frame, has_script: false, pages: 0 }
+    }
+
+    pub(crate) fn write(&mut self, page: &Page) -> Result<(), ReportError> {
+        for table in page.tables() {
+            self.put_table(table, &table.to_csv())?;
+        }
+        for grid in page.grids() {
+            self.put_table(&grid.table, &grid.csv)?;
+        }
+        for figure in page.figures() {
+            self.put(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
+        }
+        if page.has_viewer() && !self.has_script {
+            self.put(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
+            self.has_script = true;
+        }
+        self.pages += 1;
+        self.put(&page.file, html::page(page, &self.frame)?.as_bytes())
+    }
+
+    fn put_table(&mut self, table: &Table, csv: &str) -> Result<(), ReportError> {
+        self.put(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
+        self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
+    }
+
+    /// Writes a file that does not come from a page, such as a picture.
+    pub(crate) fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
+        Ok(self.folder.put(name, content)?)
+    }
+
+    /// The completed folder.
+    pub(crate) fn into_folder(self) -> NewFolder {
+        self.folder
+    }
+}
+
+/// The file of a plot.
+fn plot_file(drawing: &Drawing) -> String {
+    format!("plots/{}.svg", slug(drawing.title()))
+}
