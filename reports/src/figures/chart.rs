@@ -12,7 +12,7 @@ use plotters_backend::{BackendCoord, DrawingBackend, DrawingErrorKind};
 use super::backend::{Canvas, EM, FAMILY, has_font};
 use super::coord::Axis;
 use super::palette::{GRID, MUTED, PAPER, Shape, TEXT};
-use super::{Area, Drawing, Drawn, figure};
+use super::{Area, Drawing, Drawn, Series, figure};
 
 pub(crate) use super::backend::told;
 
@@ -223,6 +223,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn from_series(series: &Series) -> Self {
+        Self { key: Key::Dot(series.shape()), color: series.color(), text: series.label.clone() }
+    }
+
     /// Draws the symbol with its centre at this pixel.
     pub(crate) fn draw_at(&self, area: &Area<'_>, at: BackendCoord) -> Drawn {
         area.draw(&Marker { at, key: self.key, radius: 4, color: self.color })

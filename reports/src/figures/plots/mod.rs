@@ -2,13 +2,12 @@
 
 pub(crate) mod bars;
 pub(crate) mod classes;
+pub(crate) mod curves;
 pub(crate) mod gap;
-pub(crate) mod lines;
 pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod pareto;
 pub(crate) mod profile;
-pub(crate) mod reference;
 pub(crate) mod savings;
 pub(crate) mod sizes;
 pub(crate) mod strip;

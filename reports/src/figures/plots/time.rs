@@ -2,9 +2,9 @@
 
 use planlab_results::statistics::{PowerFit, fit_power};
 
-use crate::figures::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
+use super::curves::{self, Curve, Point};
 use crate::figures::coord::Axis;
-use crate::figures::{Drawing, Drawn, Series};
+use crate::figures::{Drawing, Series};
 use crate::format::{count, nanoseconds, short_count};
 
 /// One measured time.
@@ -36,43 +36,28 @@ pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
 
 /// Draws the times on logarithmic axes; `None` without times.
 pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
-    let points = || all.iter().flat_map(|(_, times)| times);
-    let least = |value: fn(&Timing) -> f64| points().map(value).fold(f64::MAX, f64::min);
-    let most = |value: fn(&Timing) -> f64| points().map(value).fold(0.0, f64::max);
-    points().next()?;
-    let x = Axis::log("buffers", least(|t| t.buffers).max(1.0), most(|t| t.buffers).max(1.0), short_count);
-    let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
-    let named: Vec<Timings> = all.iter().filter(|(_, times)| !times.is_empty()).cloned().collect();
-    let entries = named.iter().map(entry).collect();
-    Some(figure_beside(title, 520, (x, y), entries, move |chart| {
-        named.iter().try_for_each(|timings| draw(chart, timings))
-    }))
+    let curves: Vec<Curve> = all.iter().map(curve).collect();
+    let ((least, most), (quickest, slowest)) = curves::ranges(&curves)?;
+    let axes =
+        (Axis::log("buffers", least, most, short_count), Axis::times("planning time", quickest, slowest));
+    curves::plot(title, 520, axes, curves)
 }
 
 /// The times as dots, and their fit as a line over their sizes.
-fn draw(chart: &mut Chart<'_>, (series, times): &Timings) -> Drawn {
+fn curve((series, times): &Timings) -> Curve {
+    let point = |time: &Timing| {
+        let shown = nanoseconds(time.nanoseconds);
+        let tip = format!("{}: {} buffers, {shown}", time.workload, count_of(time.buffers));
+        Point::new(series, time.buffers, time.nanoseconds, &tip)
+    };
+    let mut curve = Curve::dots(series.clone(), times.iter().map(point).collect());
     if let Some(fit) = fit(times) {
-        let range = fitted(times).map(|time| time.buffers);
-        let (from, to) = range.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
-        line(chart, vec![(from, fit.at(from)), (to, fit.at(to))], series.color().into(), false)?;
+        let sizes = fitted(times).map(|time| time.buffers);
+        let (from, to) = sizes.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
+        curve.name += &format!("  n^{:.2}", fit.exponent);
+        curve.lines = vec![vec![(from, fit.at(from)), (to, fit.at(to))]];
     }
-    chart.draw_series(times.iter().map(|time| {
-        let tip = format!(
-            "{}: {}: {} buffers, {}",
-            series.label,
-            time.workload,
-            count_of(time.buffers),
-            nanoseconds(time.nanoseconds)
-        );
-        told(Marker::new((time.buffers, time.nanoseconds), series.shape(), 3, series.color()), tip)
-    }))?;
-    Ok(())
-}
-
-fn entry((series, times): &Timings) -> Entry {
-    let exponent = fit(times).map_or_else(String::new, |fit| format!("  n^{:.2}", fit.exponent));
-    let text = format!("{}{exponent}", series.label);
-    Entry { key: Key::Dot(series.shape()), color: series.color(), text }
+    curve
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]

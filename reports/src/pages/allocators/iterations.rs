@@ -9,7 +9,7 @@ use crate::data::nets::net_memory::own_pool;
 use crate::data::papers::paper::{Quantity, published};
 use crate::data::replays::{Case, Place};
 use crate::figures::coord::Axis;
-use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{bytes, count_real, nanoseconds, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -193,8 +193,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
             })
         })
         .collect();
-    let (most_x, most_y) =
-        (lines::range(&curves, |point| point.x)?.1, lines::range(&curves, |point| point.y)?.1);
+    let ((_, most_x), (_, most_y)) = curves::ranges(&curves)?;
     let axes = (Axis::counts("propagation", most_x), Axis::bytes("reserved", most_y));
     let (title, meaning) = match held {
         Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
@@ -206,7 +205,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
         ),
     };
     let title = format!("{title}: {}", group.name);
-    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     let most = cases.iter().map(|case| case.row().requested_peak).max()?;
     let kept = cases.iter().find_map(|case| case.row().retained);
     let kept = kept.map_or(String::new(), |kept| {
@@ -228,11 +227,10 @@ fn time(group: &Group<'_>) -> Option<Piece> {
             })
         })
         .collect();
-    let most_x = lines::range(&curves, |point| point.x)?.1;
-    let (low, high) = lines::range(&curves, |point| point.y)?;
+    let ((_, most_x), (low, high)) = curves::ranges(&curves)?;
     let axes = (Axis::counts("propagation", most_x), Axis::times("time of the propagation", low, high));
     let title = format!("Time over iterations: {}", group.name);
-    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     let caption = "Wall time of each propagation, including the time of a plan that is made at its end. The axis is \
                    logarithmic.";
     Some(Piece::figure(drawing, caption))
@@ -246,12 +244,10 @@ fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Cur
     let row = case.row();
     let point = |at: usize| {
         let (y, shown) = value(row, at)?;
-        Some(Point { x: count_real(at + 1), y, tip: format!("propagation {}: {shown}", at + 1) })
+        let tip = format!("propagation {}: {shown}", at + 1);
+        Some(Point::new(&case.series, count_real(at + 1), y, &tip))
     };
-    Curve {
-        series: case.series.clone(),
-        points: (0..row.performance.samples.len()).filter_map(point).collect(),
-    }
+    Curve::joined(case.series.clone(), (0..row.performance.samples.len()).filter_map(point).collect())
 }
 
 /// All cases, each with its group.

@@ -9,7 +9,7 @@ use crate::data::nets::parts::PoolTotal;
 use crate::data::replays::Case;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
-use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{bytes, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -133,30 +133,31 @@ fn verdict(pairs: &[Pair<'_>]) -> String {
 }
 
 fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
-    let of_window = pairs.iter().map(|pair| point(pair, pair.peak.window));
-    let of_process = pairs.iter().filter_map(|pair| Some(point(pair, pair.peak.process?)));
-    let curves = [curve("window alone", 0, of_window.collect()), curve("process", 1, of_process.collect())];
-    let (x_low, x_high) = lines::range(&curves, |point| point.x)?;
-    let (y_low, y_high) = lines::range(&curves, |point| point.y)?;
+    let curves = vec![
+        curve(pairs, "window alone", 0, |peak| Some(peak.window)),
+        curve(pairs, "process", 1, |peak| peak.process),
+    ];
+    let ((x_low, x_high), (y_low, y_high)) = curves::ranges(&curves)?;
     let axes = (
         Axis::log_bytes("bytes that PyTorch reserved", x_low, x_high),
         Axis::differences("ours over PyTorch's, less 1", y_low, y_high),
     );
-    let drawing = lines::plot("Reserved by our pool and by PyTorch's own", axes, Join::Dots, &curves)?;
+    let drawing = curves::plot("Reserved by our pool and by PyTorch's own", HEIGHT, axes, curves)?;
     let caption = "For each recorded trace, one dot for the window alone, and one for the process that it was \
     cut from if that was played. 0 % means the same number of bytes.";
     Some(Piece::figure(drawing, caption))
 }
 
-fn point(pair: &Pair<'_>, ours: u64) -> Point {
-    let recorded = pair.peak.recorded;
-    let tip = format!("{}: {} of {}", pair.window.workload(), bytes(ours), bytes(recorded));
-    Point { x: real(recorded.max(1)), y: pair.over_recorded(ours), tip }
-}
-
-fn curve(label: &str, number: usize, mut points: Vec<Point>) -> Curve {
+fn curve(pairs: &[Pair<'_>], label: &str, number: usize, ours: fn(&RecordedPeak) -> Option<u64>) -> Curve {
+    let series = Series { label: label.to_owned(), number };
+    let point = |pair: &Pair<'_>| {
+        let (ours, recorded) = (ours(&pair.peak)?, pair.peak.recorded);
+        let tip = format!("{}: {} of {}", pair.window.workload(), bytes(ours), bytes(recorded));
+        Some(Point::new(&series, real(recorded.max(1)), pair.over_recorded(ours), &tip))
+    };
+    let mut points: Vec<Point> = pairs.iter().filter_map(point).collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Curve { series: Series { label: label.to_owned(), number }, points }
+    Curve::dots(series, points)
 }
 
 fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {

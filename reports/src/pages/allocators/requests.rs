@@ -7,7 +7,7 @@ use crate::data::papers::paper::{Quantity, published};
 use crate::data::replays::{Case, Place, Replays};
 use crate::figures::Series;
 use crate::figures::coord::Axis;
-use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::figures::plots::strip::{self, Look, Strip};
 use crate::format::{count, nanoseconds, real, short_count};
 use crate::site::Site;
@@ -269,29 +269,29 @@ fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
 }
 
 fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
-    let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| Curve {
-        series: Series { label: label.to_owned(), number },
-        points: scans.iter().filter_map(|scan| point(scan, time(scan)?)).collect(),
+    let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| {
+        let series = Series { label: label.to_owned(), number };
+        let points = scans.iter().filter_map(|scan| point(&series, scan, time(scan)?)).collect();
+        Curve::dots(series, points)
     };
-    let curves = [
+    let curves = vec![
         curve("CuPy's real pool (measured apart)", 1, &|scan| Some(real(scan.real_ns))),
         curve("ours, scan of bins", 0, &|scan| scan.ours_ns),
         curve("ours, index", 2, &|scan| scan.indexed_ns),
         curve("plan's table (measured apart)", 3, &|scan| scan.plan_ns.map(real)),
     ];
-    let ((x_low, x_high), (y_low, y_high)) =
-        (lines::range(&curves, |point| point.x)?, lines::range(&curves, |point| point.y)?);
+    let ((x_low, x_high), (y_low, y_high)) = curves::ranges(&curves)?;
     let axes = (
         Axis::log("bins that the scan looks at in a propagation", x_low, x_high, short_count),
         Axis::times("time of a propagation", y_low, y_high),
     );
-    let drawing = lines::plot(title, axes, Join::Dots, &curves)?;
+    let drawing = curves::plot(title, HEIGHT, axes, curves)?;
     let caption = "A dot for each workload on which the real pool was measured. The time of the scan grows with the \
                    bins; an index and a plan do without them.";
     Some(Piece::figure(drawing, caption))
 }
 
-fn point(scan: &Scan<'_>, time: f64) -> Option<Point> {
+fn point(series: &Series, scan: &Scan<'_>, time: f64) -> Option<Point> {
     let tip = format!("{}: {} bins, {}", scan.workload, count(scan.bins), nanoseconds(time));
-    (scan.bins > 0 && time > 0.0).then(|| Point { x: real(scan.bins), y: time, tip })
+    (scan.bins > 0 && time > 0.0).then(|| Point::new(series, real(scan.bins), time, &tip))
 }

@@ -2,8 +2,9 @@
 //! for locks.
 
 use crate::data::replays::{Case, Measured, Place, Replays};
+use crate::figures::Series;
 use crate::figures::coord::Axis;
-use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{bytes, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -46,15 +47,15 @@ fn by_threads(place: &Place, cases: &[&Case]) -> Vec<Piece> {
 }
 
 fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
-    let curves = curves(cases, &|case| {
+    let curves = curves_of(cases, Curve::joined, &|case| {
         let threads = case.row().threads;
         Some((f64::from(threads), format!("{threads} threads")))
     });
-    let most = lines::range(&curves, |point| point.x)?.1;
+    let ((_, most), _) = curves::ranges(&curves)?;
     let axes = (Axis::counts("threads", most), latency(&curves));
     let workload = cases.first()?.workload();
     let title = format!("Latency by threads, {}: {workload}", place.name());
-    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     let caption = format!(
         "Time of a request and its free in one thread while the given number of threads do the same. Work on the \
          memory: {}.",
@@ -77,34 +78,38 @@ fn by_size(place: &Place, cases: &[&Case]) -> Vec<Piece> {
 }
 
 fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
-    let curves = curves(cases, &|case| {
+    let curves = curves_of(cases, Curve::dots, &|case| {
         let peak = case.row().requested_peak;
         (peak > 0).then(|| (real(peak), format!("{}, {}", case.workload(), bytes(peak))))
     });
-    let (low, high) = lines::range(&curves, |point| point.x)?;
+    let ((low, high), _) = curves::ranges(&curves)?;
     if low >= high {
         return None;
     }
     let axes = (Axis::log_bytes("bytes requested at once", low, high), latency(&curves));
     let noun = if threads == 1 { "thread" } else { "threads" };
     let title = format!("Latency by size, {}, {threads} {noun}", place.name());
-    let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;
+    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     let caption = "A dot for each workload, by the most bytes that it requests at once.";
     Some(Piece::figure(drawing, caption))
 }
 
 /// One curve per contender, by ascending x.
-fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Curve> {
+fn curves_of(
+    cases: &[&Case],
+    make: fn(Series, Vec<Point>) -> Curve,
+    x: &dyn Fn(&Case) -> Option<(f64, String)>,
+) -> Vec<Curve> {
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
     let point = |case: &&Case| {
         let ((x, name), y) = (x(case)?, case.cpu_request_ns()?);
-        Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
+        Some(Point::new(&case.series, x, y, &format!("{name}: {}", nanoseconds(y))))
     };
     let curve = |own: &[&Case]| {
         let mut points: Vec<Point> = own.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Curve { series: own[0].series.clone(), points }
+        make(own[0].series.clone(), points)
     };
     cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
 }
@@ -112,7 +117,7 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
 /// All contenders of a figure share one measure, CPU time: only some have times of calls, and wall time depends on how
 /// threads share a core.
 fn latency(curves: &[Curve]) -> Axis {
-    let times = curves.iter().flat_map(|curve| &curve.points).map(|point| point.y);
+    let times = curves.iter().flat_map(|curve| &curve.points).filter_map(|point| point.y);
     Axis::times_of("CPU time of a request and its free", times)
 }
 

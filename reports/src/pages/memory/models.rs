@@ -9,7 +9,7 @@ use planlab_results::table::{Table, Value, columns};
 use crate::data::nets::models::{BOTH, Case, IN_PLACE, NOTHING, Question, SHARING, cases};
 use crate::figures::Series;
 use crate::figures::coord::Axis;
-use crate::figures::plots::lines::{self, Curve, Join, Point};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{bytes, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Picture, Piece, Text};
@@ -149,28 +149,25 @@ fn figure(family: &str, title: &str, mut row: Row<'_, '_>) -> Option<Piece> {
     if row.len() < 3 {
         return None;
     }
-    let point = |number: u64, value: u64| Point {
-        x: real(number),
-        y: real(value),
-        tip: format!("{title} {number}: {}", bytes(value)),
-    };
     let memory: Vec<BTreeMap<String, u64>> = row.iter().map(|(_, case)| case.memory().collect()).collect();
     let names: BTreeSet<&String> = memory.iter().flat_map(BTreeMap::keys).collect();
-    let series = |label: &str, number| Series { label: label.to_owned(), number };
-    let load = row.iter().map(|&(number, case)| point(number, case.load)).collect();
-    let mut curves = vec![Curve { series: series("load", 0), points: load }];
-    for (at, name) in names.into_iter().enumerate() {
-        let points = row.iter().zip(&memory);
-        let points = points.filter_map(|((number, _), memory)| Some(point(*number, *memory.get(name)?)));
-        let points: Vec<Point> = points.collect();
-        if points.len() > 1 {
-            curves.push(Curve { series: series(name, at + 1), points });
-        }
-    }
-    let (low, high) = lines::range(&curves, |point| point.x)?;
-    let most = lines::range(&curves, |point| point.y)?.1;
+    let curve = |label: &str, number: usize, bytes_of: &dyn Fn(usize) -> Option<u64>| {
+        let series = Series { label: label.to_owned(), number };
+        let point = |(at, (number, _)): (usize, &(u64, _))| {
+            let value = bytes_of(at)?;
+            let tip = format!("{title} {number}: {}", bytes(value));
+            Some(Point::new(&series, real(*number), real(value), &tip))
+        };
+        let points = row.iter().enumerate().filter_map(point).collect();
+        Curve::joined(series, points)
+    };
+    let mut curves = vec![curve("load", 0, &|at| Some(row[at].1.load))];
+    let named = names.into_iter().zip(1..);
+    let named = named.map(|(name, number)| curve(name, number, &|at| memory[at].get(name).copied()));
+    curves.extend(named.filter(|curve| curve.points.len() > 1));
+    let ((low, high), (_, most)) = curves::ranges(&curves)?;
     let axes = (Axis::log_counts(title, low, high), Axis::bytes("memory", most));
-    let drawing = lines::plot(&format!("{family}: memory by {title}"), axes, Join::Lines, &curves)?;
+    let drawing = curves::plot(&format!("{family}: memory by {title}"), HEIGHT, axes, curves)?;
     let caption = format!("Load, heights of plans, and what allocators hold, by {title} (logarithmic axis).");
     Some(Piece::figure(drawing, caption))
 }

@@ -8,7 +8,7 @@ use planlab_results::table::{Column, Table, Value, columns};
 use super::tables::{self, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::coord::Axis;
-use crate::figures::plots::reference::{self, Curve, Point, Reference};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{percent, real};
 use crate::site::page::Piece;
 
@@ -46,21 +46,21 @@ fn compute_alone(row: &ScheduleRow, disturbance: &Disturbance) -> Option<f64> {
 fn figure(case: &Case) -> Option<Piece> {
     let size = case.largest_scheduled()?;
     let runs: Vec<&Run> = case.at(size).filter(|run| run.iteration().is_some()).collect();
-    let curve = |run: &&Run| Curve {
-        series: run.series.clone(),
-        points: run.row.disturbed.iter().filter_map(|of| point(run, of)).collect(),
+    let curve = |run: &&Run| {
+        let points = run.row.disturbed.iter().filter_map(|of| point(run, of));
+        Curve::joined(run.series.clone(), points.collect())
     };
-    let curves: Vec<Curve> = runs.iter().map(curve).collect();
     let first = &runs.iter().find(|run| !run.row.disturbed.is_empty())?.row;
     let alone = |of: &Disturbance| Some((real(of.percent), compute_alone(first, of)?));
-    let points: Vec<(f64, f64)> = first.disturbed.iter().filter_map(alone).collect();
+    let reference = Curve::reference("compute alone", first.disturbed.iter().filter_map(alone).collect());
+    let curves: Vec<Curve> = std::iter::once(reference).chain(runs.iter().map(curve)).collect();
+    let (_, (low, high)) = curves::ranges(&curves)?;
     let most = first.disturbed.iter().map(|of| of.percent).max()?;
     let draws = first.disturbed.iter().map(|of| of.draws).max()?;
     let x = Axis::counts("times off by up to, percent", real(most));
-    let y = |low, high| Axis::differences("slower than planned", low, high);
-    let reference = Reference { name: "compute alone", points, hollow: "hollow: its offsets do not fit" };
+    let axes = (x, Axis::differences("slower than planned", low, high));
     let title = format!("Slowdown with other times: {}, {} {size}", case.name(), case.noun());
-    let drawing = reference::plot(&title, x, y, reference, &curves)?;
+    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     Some(Piece::figure(
         drawing,
         format!("The median of {draws} draws, at the largest {} with a schedule.", case.noun()),
@@ -69,9 +69,10 @@ fn figure(case: &Case) -> Option<Piece> {
 
 fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
     let (median, worst) = slowdown(run, disturbance)?;
-    let (name, level) = (&run.series.label, disturbance.percent);
-    let tip = format!("{name}: off by up to {level} %: {}, at worst {}", percent(median), percent(worst));
-    Some(Point { x: real(level), y: Some(median), is_hollow: run.fits() != Some(true), tip })
+    let level = disturbance.percent;
+    let tip = format!("off by up to {level} %: {}, at worst {}", percent(median), percent(worst));
+    let is_hollow = run.fits() != Some(true);
+    Some(Point { is_hollow, ..Point::new(&run.series, real(level), median, &tip) })
 }
 
 /// The runs at the largest size only, or all.

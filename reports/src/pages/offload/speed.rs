@@ -10,7 +10,7 @@ use crate::data::papers::published::published;
 use crate::data::schedules::asked::{Sweep, width};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::figures::coord::Axis;
-use crate::figures::plots::reference::{self, Curve, Point, Reference};
+use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{count, nanoseconds, percent, real};
 use crate::site::page::Piece;
 
@@ -47,17 +47,15 @@ fn figure(case: &Case) -> Option<Piece> {
         is_hollow: run.fits() != Some(true),
         tip: tip(case, run),
     };
-    let curves: Vec<Curve> = case
-        .schedulers()
-        .into_iter()
-        .map(|series| Curve { series: series.clone(), points: case.of(series.number).map(point).collect() })
-        .collect();
-    let points: Vec<(f64, f64)> = sizes
-        .iter()
-        .filter_map(|&size| Some((real(size), case.at(size).next()?.row.images_per_second_at_most())))
-        .collect();
-    let reference =
-        Reference { name: "if all of it fitted", points, hollow: "hollow: its offsets do not fit" };
+    let at_most = |&size: &u64| Some((real(size), case.at(size).next()?.row.images_per_second_at_most()));
+    let mut curves =
+        vec![Curve::reference("if all of it fitted", sizes.iter().filter_map(at_most).collect())];
+    curves.extend(
+        case.schedulers()
+            .into_iter()
+            .map(|series| Curve::joined(series.clone(), case.of(series.number).map(point).collect())),
+    );
+    let (_, (_, fastest)) = curves::ranges(&curves)?;
     let most = real(*sizes.last()?) * 1.03;
     let (noun, x) = match case.sweep {
         Sweep::Batch { .. } => ("batch", Axis::counts("batch", most)),
@@ -66,9 +64,8 @@ fn figure(case: &Case) -> Option<Piece> {
             ("input size", x.over(real(sizes[0]) * 0.9..most))
         }
     };
-    let y = |_, most: f64| Axis::numbers("images per second", most * 1.06);
-    let title = format!("Speed by {noun}: {}", case.name());
-    let drawing = reference::plot(&title, x, y, reference, &curves)?;
+    let axes = (x, Axis::numbers("images per second", fastest * 1.06));
+    let drawing = curves::plot(&format!("Speed by {noun}: {}", case.name()), HEIGHT, axes, curves)?;
     let caption = "A line ends at the last size with a schedule. A hollow mark: the bytes in use fit at every moment, the \
                    offsets of the buffers do not. Dashed: if all of it fitted and nothing waited.";
     Some(Piece::figure(drawing, caption))
