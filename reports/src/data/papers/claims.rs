@@ -2,7 +2,7 @@
 //!
 //! The claims are in `claims.toml`; docs/claims.md explains where figures differ and why.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use planlab_results::queries::CellRow;
 use serde::Deserialize;
@@ -79,23 +79,19 @@ pub(crate) enum Kind {
     TotalReduction,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    claim: Vec<Claim>,
+}
+
+static FILE: LazyLock<File> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../claims.toml")).expect("the tests read the embedded file")
+});
+
 /// The claims, in the file's order.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 pub(crate) fn claims() -> &'static [Claim] {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        claim: Vec<Claim>,
-    }
-    static CLAIMS: OnceLock<Vec<Claim>> = OnceLock::new();
-    CLAIMS.get_or_init(|| {
-        let file: File =
-            toml::from_str(include_str!("../../../claims.toml")).expect("the embedded claims are valid");
-        file.claim
-    })
+    &FILE.claim
 }
 
 impl Claim {

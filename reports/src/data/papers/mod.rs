@@ -3,3 +3,6 @@
 pub(crate) mod claims;
 pub(crate) mod paper;
 pub(crate) mod published;
+mod range;
+
+pub(crate) use range::lies;

@@ -1,6 +1,6 @@
 //! Figures of the profile-guided paper on the memory of single nets, for comparison with ours.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -61,23 +61,19 @@ impl Published {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    figure: Vec<Published>,
+}
+
+static FILE: LazyLock<File> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../paper.toml")).expect("the tests read the embedded file")
+});
+
 /// The figures, in the file's order.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 pub(crate) fn published() -> &'static [Published] {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        figure: Vec<Published>,
-    }
-    static FIGURES: OnceLock<Vec<Published>> = OnceLock::new();
-    FIGURES.get_or_init(|| {
-        let file: File =
-            toml::from_str(include_str!("../../../paper.toml")).expect("the embedded file is valid");
-        file.figure
-    })
+    &FILE.figure
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Figures of the `PoocH` paper on schedules, for comparison with ours.
 
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::range::lies;
 use crate::data::schedules::asked::Sweep;
 use crate::data::schedules::{Case, Run};
 
@@ -116,16 +117,13 @@ pub(crate) enum Measure {
     Fails,
 }
 
+static FILE: LazyLock<Published> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../schedules.toml")).expect("the tests read the embedded file")
+});
+
 /// The figures of the paper.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 pub(crate) fn published() -> &'static Published {
-    static PUBLISHED: OnceLock<Published> = OnceLock::new();
-    PUBLISHED.get_or_init(|| {
-        toml::from_str(include_str!("../../../schedules.toml")).expect("the embedded file is valid")
-    })
+    &FILE
 }
 
 impl Published {
@@ -205,18 +203,9 @@ impl Claim {
         }
     }
 
-    /// Where the range from `least` to `most` lies relative to the published one.
-    pub(crate) fn lies(&self, (least, most): (f64, f64)) -> &'static str {
-        let below = self.low.is_some_and(|low| least < low);
-        let above = self.high.is_some_and(|high| most > high);
-        match (below, above) {
-            (false, false) => "within",
-            (true, false) if self.low.is_some_and(|low| most < low) => "below",
-            (true, false) => "within and below",
-            (false, true) if self.high.is_some_and(|high| least > high) => "above",
-            (false, true) => "within and above",
-            (true, true) => "within, below and above",
-        }
+    /// Where our figures from `least` to `most` lie relative to the published range.
+    pub(crate) fn lies(&self, ours: (f64, f64)) -> &'static str {
+        lies((self.low, self.high), ours)
     }
 }
 

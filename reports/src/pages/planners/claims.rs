@@ -1,6 +1,7 @@
 //! The page that compares published figures with ours from the records at hand.
 
 use crate::data::nets::parts::PoolTotals;
+use crate::data::papers;
 use crate::data::papers::claims::{Claim, Kind, claims};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
@@ -133,26 +134,10 @@ fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m CellRow> {
     ours.figures.last().map(|(cell, _)| *cell)
 }
 
-/// Where our figures lie relative to the published ones.
+/// Where our figures lie relative to the published ones, which are rounded; nothing without a range.
 fn lies(claim: &Claim, ours: &Ours<'_>) -> &'static str {
     let (Some((_, least)), Some((_, most))) = (ours.figures.first(), ours.figures.last()) else { return "" };
-    // Published figures are rounded.
-    let above = |figure: f64| claim.high.is_some_and(|high| figure > high * (1.0 + 1e-9));
-    let below = |figure: f64| claim.low.is_some_and(|low| figure < low * (1.0 - 1e-9));
-    let (too_high, too_low) = (above(*most), below(*least));
-    if claim.low.is_none() && claim.high.is_none() {
-        ""
-    } else if above(*least) {
-        "above"
-    } else if below(*most) {
-        "below"
-    } else if too_high && too_low {
-        "within, below and above"
-    } else if too_high {
-        "within and above"
-    } else if too_low {
-        "within and below"
-    } else {
-        "within"
-    }
+    let low = claim.low.map(|low| low * (1.0 - 1e-9));
+    let high = claim.high.map(|high| high * (1.0 + 1e-9));
+    if low.or(high).is_none() { "" } else { papers::lies((low, high), (*least, *most)) }
 }
