@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::Digest;
 use planlab_dsa::performance::End;
 use planlab_results::audit::audit_frameworks;
 use planlab_results::framework::{FrameworkRow, PLANLAB};
 use planlab_results::statistics::shifted_geometric_mean;
 
+use crate::data::digest::digest;
 use crate::figures::Series;
 use crate::format::{count_real, real};
 
@@ -127,12 +127,6 @@ impl Frameworks {
     }
 }
 
-fn digest(rows: &[FrameworkRow]) -> String {
-    let mut lines: Vec<String> = rows.iter().filter_map(|row| serde_json::to_string(row).ok()).collect();
-    lines.sort_unstable();
-    Digest::of_bytes(lines.join("\n").as_bytes()).short()
-}
-
 impl Conditions {
     fn of(row: &FrameworkRow, has_others: bool) -> Self {
         let host = row.provenance.host.clone();
@@ -237,9 +231,7 @@ impl Group {
 
     /// The contenders that ran on any of its nets.
     pub(crate) fn contenders(&self) -> Vec<&Series> {
-        let runs = self.cases.iter().flat_map(|case| &case.runs);
-        let by_number: BTreeMap<usize, &Series> = runs.map(|run| (run.series.number, &run.series)).collect();
-        by_number.into_values().collect()
+        Series::distinct(self.cases.iter().flat_map(|case| &case.runs).map(|run| &run.series))
     }
 }
 

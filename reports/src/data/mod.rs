@@ -1,5 +1,6 @@
 //! The data of a report: records grouped, computed, and arranged in tables.
 
+mod digest;
 pub(crate) mod findings;
 pub(crate) mod frameworks;
 pub(crate) mod instances;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::Digest;
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::{Interval, bootstrap, median};
 
+use crate::data::digest::digest;
 use crate::data::natural::natural;
 use crate::figures::Series;
 use crate::format::real;
@@ -510,10 +510,4 @@ fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
         Some(rows)
     };
     subjects.into_values().filter_map(latest).collect()
-}
-
-fn digest<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> String {
-    let mut lines: Vec<String> = rows.map(|row| serde_json::to_string(row).unwrap_or_default()).collect();
-    lines.sort_unstable();
-    Digest::of_bytes(lines.join("\n").as_bytes()).short()
 }

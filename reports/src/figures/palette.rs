@@ -1,5 +1,7 @@
 //! Colours that are readable on light and dark backgrounds; the first eight also without red-green vision.
 
+use std::collections::BTreeMap;
+
 use plotters::style::RGBColor;
 
 /// Text and axes.
@@ -210,6 +212,12 @@ pub(crate) struct Series {
 }
 
 impl Series {
+    /// The distinct series of all, by their index.
+    pub(crate) fn distinct<'s>(all: impl Iterator<Item = &'s Self>) -> Vec<&'s Self> {
+        let by_number: BTreeMap<usize, &Self> = all.map(|series| (series.number, series)).collect();
+        by_number.into_values().collect()
+    }
+
     pub(crate) const fn color(&self) -> RGBColor {
         series(self.number)
     }

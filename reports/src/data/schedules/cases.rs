@@ -196,9 +196,7 @@ impl Case {
 
     /// The schedulers that ran.
     pub(crate) fn schedulers(&self) -> Vec<&Series> {
-        let by_number: BTreeMap<usize, &Series> =
-            self.runs.iter().map(|run| (run.series.number, &run.series)).collect();
-        by_number.into_values().collect()
+        Series::distinct(self.runs.iter().map(|run| &run.series))
     }
 
     pub(crate) fn at(&self, size: u64) -> impl Iterator<Item = &Run> {

@@ -6,7 +6,7 @@ use planlab_results::table::{Table, Value, columns};
 
 use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
 use crate::figures::Drawing;
-use crate::figures::chart::{Entry, Key};
+use crate::figures::chart::Entry;
 use crate::figures::coord::Axis;
 use crate::figures::plots::bars::{Bars, Dot, Slot, height_beside};
 use crate::format::{bytes, nanoseconds, percent, real};
@@ -202,12 +202,7 @@ fn plot(
     let ends =
         slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
     let most = ends.max_by(f64::total_cmp)?;
-    let entry = |series: &&crate::figures::Series| Entry {
-        key: Key::Dot(series.shape()),
-        color: series.color(),
-        text: series.label.clone(),
-    };
-    let entries: Vec<Entry> = group.contenders().iter().map(entry).collect();
+    let entries: Vec<Entry> = group.contenders().into_iter().map(Entry::from_series).collect();
     let figure = Bars {
         title,
         y: Axis::shares(axis, most * 1.05),

@@ -7,7 +7,7 @@ use super::gain;
 use crate::data::nets::parts::{NetPart, parts, shown_batch};
 use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::figures::Drawing;
-use crate::figures::chart::{Entry, Key};
+use crate::figures::chart::Entry;
 use crate::figures::coord::Axis;
 use crate::figures::plots::bars::{Bars, Dot, Slot, height_beside, narrow};
 use crate::format::nanoseconds;
@@ -119,14 +119,7 @@ fn entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
     let mut series: Vec<_> = cases.map(|case| &case.series).collect();
     series.sort_by(|a, b| a.label.cmp(&b.label));
     series.dedup();
-    series
-        .into_iter()
-        .map(|series| Entry {
-            key: Key::Dot(series.shape()),
-            color: series.color(),
-            text: series.label.clone(),
-        })
-        .collect()
+    series.into_iter().map(Entry::from_series).collect()
 }
 
 fn shown(time: &Measured) -> String {
