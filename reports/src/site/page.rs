@@ -125,17 +125,12 @@ pub(crate) enum Head {
 /// A picture of pixels.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    pub(crate) source: Source,
+    pub(crate) file: String,
+    /// In pixels.
+    pub(crate) size: (u32, u32),
     pub(crate) caption: String,
-}
-
-/// The source of the pixels.
-#[derive(Clone, Debug)]
-pub(crate) enum Source {
-    /// In a file, with this size in pixels.
-    File(String, (u32, u32)),
-    /// In a scrolling frame, for pictures much taller than a screen.
-    Tall(String, (u32, u32)),
+    /// Whether it scrolls in a frame, because it is much taller than a screen.
+    pub(crate) is_tall: bool,
 }
 
 impl Page {
@@ -312,11 +307,11 @@ impl<T: Into<String>> From<T> for Text {
 
 impl Picture {
     pub(crate) fn file(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
-        Self { source: Source::File(name.to_owned(), size), caption: caption.into() }
+        Self { file: name.to_owned(), size, caption: caption.into(), is_tall: false }
     }
 
     pub(crate) fn tall(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
-        Self { source: Source::Tall(name.to_owned(), size), caption: caption.into() }
+        Self { is_tall: true, ..Self::file(name, size, caption) }
     }
 }
 

@@ -6,9 +6,10 @@ use planlab_results::table::{Column, Table, Value, columns};
 
 use crate::data::instances::blocked::{Blocked, Hole, Reason};
 use crate::data::instances::clock::Clock;
+use crate::data::planners::tables::without_empty;
 use crate::format::{bytes, count, percent, real};
 use crate::site::page::Piece;
-use crate::site::parts::viewer::{CallStacks, Panel, Scene};
+use crate::site::parts::viewer::{Panel, Scene};
 
 /// The most holes in a table.
 const HOLES: usize = 10;
@@ -113,8 +114,6 @@ pub(crate) fn peak(scene: &Scene<'_>) -> Table {
     let (step, clock) = (instance.load().step, Clock::of(instance, &scene.labels));
     let mut active: Vec<BufferId> = instance.ids().filter(|&id| instance.counts_at(id, step)).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
-    let offsets: Vec<Vec<Option<u64>>> = scene.panels.iter().map(|panel| lows(instance, panel)).collect();
-    let mut columns = columns_of(scene, &clock, &active);
     let of = active.len();
     let which = if of > PEAK {
         format!("The {PEAK} largest of {} buffers", count(of as u64))
@@ -122,55 +121,33 @@ pub(crate) fn peak(scene: &Scene<'_>) -> Table {
         "The buffers".to_owned()
     };
     let caption = format!("{which} in use at step {}, the peak.", clock.at(step));
-    let mut table = Table::named("", caption, &[]);
-    for &id in active.iter().take(PEAK) {
-        let mut row: Vec<Value> = columns.iter().map(|column| (column.value)(id)).collect();
-        row.extend(offsets.iter().map(|offsets| Value::bytes(offsets[id.index()])));
-        table.rows.push(row);
-    }
-    let own = columns.drain(..).map(|column| column.head);
-    let offset = |panel: &Panel| head("offset_bytes", format!("Offset, {}", panel.name));
-    table.columns = own.chain(scene.panels.iter().map(offset)).collect();
-    table
-}
-
-/// A column, and its value of a buffer.
-struct Described<'s> {
-    head: Column,
-    value: Box<dyn Fn(BufferId) -> Value + 's>,
-}
-
-/// The columns that some buffer has something in.
-fn columns_of<'s>(scene: &'s Scene<'_>, clock: &'s Clock, active: &[BufferId]) -> Vec<Described<'s>> {
-    let (instance, labels, stacks): (_, _, &CallStacks<'_>) =
-        (&*scene.instance, &*scene.labels, &scene.stacks);
-    let label = move |id: BufferId| &labels.buffers[id.index()];
     let word = |text: Option<&str>| Value::or_missing(text.map(Value::text));
-    let described = |key: &str, title: &str, value: Box<dyn Fn(BufferId) -> Value + 's>| Described {
-        head: head(key, title),
-        value,
-    };
-    let words = [
-        described("category", "Category", Box::new(move |id| word(label(id).category.as_deref()))),
-        described("op", "Operation", Box::new(move |id| word(label(id).op.as_deref()))),
-        described("frame", "Innermost frame", Box::new(move |id| word(stacks.innermost(id.index())))),
-    ];
-    let is_said = |column: &Described<'_>| {
-        active.iter().take(PEAK).any(|&id| !matches!((column.value)(id), Value::Missing))
-    };
-    let mut columns = vec![described("buffer", "Buffer", Box::new(move |id| Value::text(&label(id).name)))];
-    columns.extend(words.into_iter().filter(is_said));
-    let step = |step: Step| Value::Count(clock.at(step));
-    columns.extend([
-        described("size_bytes", "Size", Box::new(move |id| Value::Bytes(instance.buffer(id).size.get()))),
-        described("start", "From step", Box::new(move |id| step(instance.buffer(id).live.start()))),
-        described("end", "To step", Box::new(move |id| step(instance.buffer(id).live.end()))),
-    ]);
-    columns
-}
-
-fn head(key: &str, title: impl Into<String>) -> Column {
-    Column { key: key.to_owned(), title: title.into() }
+    let mut table = Table::from_rows(
+        "",
+        caption,
+        active.iter().take(PEAK),
+        columns!(|&id| {
+            let (buffer, label) = (instance.buffer(id), &scene.labels.buffers[id.index()]);
+            [
+                ("buffer", "Buffer", Value::text(&label.name)),
+                ("category", "Category", word(label.category.as_deref())),
+                ("op", "Operation", word(label.op.as_deref())),
+                ("frame", "Innermost frame", word(scene.stacks.innermost(id.index()))),
+                ("size_bytes", "Size", Value::Bytes(buffer.size.get())),
+                ("start", "From step", Value::Count(clock.at(buffer.live.start()))),
+                ("end", "To step", Value::Count(clock.at(buffer.live.end()))),
+            ]
+        }),
+    );
+    for panel in &scene.panels {
+        let title = format!("Offset, {}", panel.name);
+        table.columns.push(Column { key: "offset_bytes".to_owned(), title });
+        let lows = lows(instance, panel);
+        for (row, id) in table.rows.iter_mut().zip(&active) {
+            row.push(Value::bytes(lows[id.index()]));
+        }
+    }
+    without_empty(table, &["category", "op", "frame"])
 }
 
 /// The lowest address of each buffer.

@@ -271,6 +271,18 @@ pub(crate) fn with_columns(table: &Table, chosen: &[usize]) -> Table {
     }
 }
 
+/// The table without those of the columns with these keys that have no value.
+pub(crate) fn without_empty(mut table: Table, keys: &[&str]) -> Table {
+    for at in (0..table.columns.len()).rev() {
+        let is_empty = table.rows.iter().all(|row| row[at] == Value::Missing);
+        if is_empty && keys.contains(&table.columns[at].key.as_str()) {
+            table.columns.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+    table
+}
+
 fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
     let mut table = Table::named(name, caption, &[("workload", first)]);
     table.turned = true;

@@ -3,6 +3,7 @@
 use planlab_results::statistics::median;
 use planlab_results::table::{Table, Value};
 
+use crate::data::planners::tables::without_empty;
 use crate::data::schedules::{self, Case, Run};
 use crate::format::{count_real, percent, real};
 use crate::site::page::Piece;
@@ -54,15 +55,8 @@ pub(super) fn subject(case: &Case, input: Value) -> Vec<Value> {
 }
 
 /// The table without empty rare columns.
-pub(super) fn trimmed(mut table: Table) -> Table {
-    for at in (0..table.columns.len()).rev() {
-        let is_empty = table.rows.iter().all(|row| row[at] == Value::Missing);
-        if is_empty && RARE.contains(&table.columns[at].key.as_str()) {
-            table.columns.remove(at);
-            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
-        }
-    }
-    table
+pub(super) fn trimmed(table: Table) -> Table {
+    without_empty(table, &RARE)
 }
 
 /// The minimum and the maximum.

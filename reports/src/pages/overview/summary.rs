@@ -26,9 +26,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let mut page = Page::new("index.html", &site.options.title).named(Menu::Top, "Summary");
     page.pieces.push(status(site));
     page.pieces.extend(site.model.compared.as_ref().and_then(|compared| lead(site, compared)));
-    let panels = [found(site, &nets), gap_and_time(site.model), profiles(site.model), saved(&nets)];
-    let panels: Vec<Vec<Piece>> = panels.into_iter().filter(|panel| !panel.is_empty()).collect();
-    page.pieces.push(Piece::Panels(panels));
+    let figures = [gap_and_time(site.model), profiles(site.model), saved(&nets)];
+    let figures = figures.into_iter().flatten().map(|figure| vec![figure]);
+    page.pieces.push(Piece::Panels(found(site, &nets).into_iter().chain(figures).collect()));
     if let Some(compared) = &site.model.compared {
         page.pieces.push(Piece::heading("Planners on the same workloads"));
         page.pieces.push(Piece::text(boards::scope(compared)));
@@ -148,17 +148,17 @@ fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
     Some(Piece::lead(text))
 }
 
-fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Vec<Piece> {
+fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Option<Vec<Piece>> {
     let is_greedy = |planner: usize| site.known_planner(planner).is_some_and(|known| known.kind == "greedy");
     let (model, replays, baseline) = (site.model, site.replays, site.options.baseline.as_str());
     let said = findings(&Grounds { model, replays, nets, baseline, is_greedy: &is_greedy });
     let items: Vec<Text> =
         said.into_iter().map(|said| Text::default().strong(said.core).plain(said.rest)).collect();
-    if items.is_empty() { Vec::new() } else { vec![Piece::heading("Findings"), Piece::List(items)] }
+    (!items.is_empty()).then(|| vec![Piece::heading("Findings"), Piece::List(items)])
 }
 
-fn gap_and_time(model: &Model) -> Vec<Piece> {
-    let Some(compared) = &model.compared else { return Vec::new() };
+fn gap_and_time(model: &Model) -> Option<Piece> {
+    let compared = model.compared.as_ref()?;
     let front: Vec<usize> = compared.front().iter().map(|one| one.planner).collect();
     let spots: Vec<pareto::Spot> = compared
         .ranked
@@ -173,21 +173,21 @@ fn gap_and_time(model: &Model) -> Vec<Piece> {
         compared.workloads.len(),
         compared.scope
     );
-    pareto::plot(&spots).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+    Some(Piece::figure(pareto::plot(&spots)?, caption))
 }
 
-fn profiles(model: &Model) -> Vec<Piece> {
-    let Some(compared) = &model.compared else { return Vec::new() };
+fn profiles(model: &Model) -> Option<Piece> {
+    let compared = model.compared.as_ref()?;
     let best = compared.families().into_iter().map(|family| family.best);
     let mut profiles = compared.profiles(best, |planner, workload| model.height(planner, workload));
     profiles.iter_mut().for_each(|(label, _)| *label = key(label).to_owned());
     let caption = "The share of the workloads on which a planner is within a factor of the lowest height. In brackets: \
                    the share on which it has the lowest. One line for each family, by its best variant.";
-    profile::plot(&profiles).map(|drawing| Piece::figure(drawing, caption)).into_iter().collect()
+    Some(Piece::figure(profile::plot(&profiles)?, caption))
 }
 
 /// The memory that plans save, by net.
-fn saved(nets: &[Net<'_>]) -> Vec<Piece> {
+fn saved(nets: &[Net<'_>]) -> Option<Piece> {
     const MOST: usize = 14;
     let savings = net_memory::savings(nets);
     let bar = |net: &&Net<'_>| {
@@ -204,8 +204,5 @@ fn saved(nets: &[Net<'_>]) -> Vec<Piece> {
         "What the framework's own pool holds, and what a plan needs, parameters included; each net at its largest \
          batch.{rest}"
     );
-    savings::plot("Memory saved by net", &bars)
-        .map(|drawing| Piece::figure(drawing, caption))
-        .into_iter()
-        .collect()
+    Some(Piece::figure(savings::plot("Memory saved by net", &bars)?, caption))
 }

@@ -6,7 +6,7 @@ use planlab_results::table::{Table, Value};
 
 use crate::ReportError;
 use crate::format::count;
-use crate::site::page::{Entry, Figure, Head, Menu, Page, Picture, Piece, Source, Span, Style, Text};
+use crate::site::page::{Entry, Figure, Head, Menu, Page, Picture, Piece, Span, Style, Text};
 use crate::site::parts::{grid, timeline, viewer};
 
 const STYLE: &str = include_str!("../../assets/style.css");
@@ -184,27 +184,13 @@ fn figure(figure: &Figure) -> Result<Markup, ReportError> {
 }
 
 fn picture(picture: &Picture, root: &str) -> Markup {
-    let caption = &picture.caption;
-    match &picture.source {
-        Source::File(name, (width, height)) => {
-            let target = format!("{root}{name}");
-            html! {
-                figure.map {
-                    a href=(target) { img src=(target) width=(width) height=(height) alt=(caption) loading="lazy"; }
-                    figcaption { (caption) }
-                }
-            }
-        }
-        Source::Tall(name, (width, height)) => {
-            let target = format!("{root}{name}");
-            html! {
-                figure.map {
-                    div.tall tabindex="0" {
-                        img src=(target) width=(width) height=(height) alt=(caption) loading="lazy";
-                    }
-                    figcaption { (caption) }
-                }
-            }
+    let Picture { file, size: (width, height), caption, is_tall } = picture;
+    let target = format!("{root}{file}");
+    let image = html! { img src=(target) width=(width) height=(height) alt=(caption) loading="lazy"; };
+    html! {
+        figure.map {
+            @if *is_tall { div.tall tabindex="0" { (image) } } @else { a href=(target) { (image) } }
+            figcaption { (caption) }
         }
     }
 }
