@@ -239,21 +239,6 @@ mod tests {
         assert_eq!(heat(0.5), RGBColor(248, 160, 90));
     }
 
-    /// The relative luminance of WCAG 2.
-    fn luminance(color: RGBColor) -> f64 {
-        let part = |byte: u8| {
-            let share = f64::from(byte) / 255.0;
-            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * part(color.0) + 0.7152 * part(color.1) + 0.0722 * part(color.2)
-    }
-
-    /// The contrast ratio of WCAG 2.
-    fn contrast(a: RGBColor, b: RGBColor) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
     /// A colour variable of the pages' style, in light and dark.
     fn variables(name: &str) -> [RGBColor; 2] {
         let style = include_str!("../assets/style.css");
@@ -268,7 +253,6 @@ mod tests {
 
     #[test]
     fn text_has_the_contrast_of_wcag_aa_in_light_and_dark() {
-        assert!((contrast(RGBColor(0, 0, 0), PAPER) - 21.0).abs() < 1e-9);
         for ink in ["text", "muted", "link", "bad"] {
             for ground in ["paper", "card"] {
                 for (ink_color, ground_color) in variables(ink).into_iter().zip(variables(ground)) {
@@ -295,14 +279,8 @@ mod tests {
 
     #[test]
     fn classes_stand_out_and_their_order_shows_without_colour() {
-        let dark = ["#22272d", "#3b2b18", "#14171b"];
-        for (light, other) in CLASSES {
+        for (light, _) in CLASSES {
             assert_eq!(on_light(light), light, "{}", hex(light));
-            for ground in dark {
-                let part = |at| u8::from_str_radix(&ground[at..at + 2], 16).expect("two digits");
-                let ground = RGBColor(part(1), part(3), part(5));
-                assert!(contrast(other, ground) >= GRAPHIC, "{} on {}", hex(other), hex(ground));
-            }
         }
         for pair in CLASSES.windows(2) {
             assert!(

@@ -27,16 +27,8 @@ pub(crate) struct NetMemory {
 
 const PARAMETERS: RGBColor = RGBColor(0xb8, 0xbf, 0xc7);
 
-/// The names of the bars.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Names<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) pool: &'a str,
-    pub(crate) planner: &'a str,
-}
-
-/// Draws the bars; `None` without nets.
-pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
+/// Draws the bars, with the name of the pool; `None` without nets.
+pub(crate) fn plot(title: &str, pool: &str, nets: &[NetMemory]) -> Option<Drawing> {
     let top = |net: &NetMemory, parts: &[Option<u64>]| {
         net.parameters.unwrap_or(0) + parts.iter().copied().flatten().max().unwrap_or(0)
     };
@@ -45,7 +37,7 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
     let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
-    let drawn = |at: usize| nets.iter().map(|net| bars(net, names)[at]).find(|bar| bar.0.is_some());
+    let drawn = |at: usize| nets.iter().map(|net| bars(net, pool)[at]).find(|bar| bar.0.is_some());
     let drawn = (0..3).filter_map(drawn);
     let mut entries: Vec<Entry> = drawn.map(|(_, color, text)| entry(color, text)).collect();
     entries.push(Entry { key: Key::Line { dashed: false }, color: TEXT, text: "load".to_owned() });
@@ -53,22 +45,22 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
         entries.push(entry(PARAMETERS, "kept (parameters)"));
     }
     let figure = Bars {
-        title: names.title.to_owned(),
+        title: title.to_owned(),
         y: Axis::bytes("memory", real(most)),
         height: 324,
         note: String::new(),
-        slots: nets.iter().map(|net| slot(net, names)).collect(),
+        slots: nets.iter().map(|net| slot(net, pool)).collect(),
         entries,
     };
     Some(figure.plot())
 }
 
 /// The values of a net that have bars, each with its colour and its name.
-const fn bars<'n>(net: &NetMemory, names: Names<'n>) -> [(Option<u64>, RGBColor, &'n str); 3] {
-    [(net.network_wise, GRAY, "no reuse"), (net.pool, ORANGE, names.pool), (net.height, BLUE, names.planner)]
+const fn bars<'n>(net: &NetMemory, pool: &'n str) -> [(Option<u64>, RGBColor, &'n str); 3] {
+    [(net.network_wise, GRAY, "no reuse"), (net.pool, ORANGE, pool), (net.height, BLUE, "planned")]
 }
 
-fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
+fn slot(net: &NetMemory, pool: &str) -> Slot {
     let kept = net.parameters.unwrap_or(0);
     let bar = |(value, color, what): (Option<u64>, RGBColor, &str)| {
         value.map(|value| {
@@ -91,9 +83,9 @@ fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
     Slot {
         group: net.net.clone(),
         name: net.batch.clone(),
-        bars: bars(net, names).into_iter().filter_map(bar).collect(),
-        dots: Vec::new(),
+        bars: bars(net, pool).into_iter().filter_map(bar).collect(),
         mark: Some(real(kept + net.load)),
+        ..Slot::default()
     }
 }
 
@@ -101,62 +93,44 @@ fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
 mod tests {
     use super::*;
 
-    const NAMES: Names<'_> = Names { title: "Memory", pool: "framework's pool", planner: "best-fit" };
+    const POOL: &str = "framework's pool";
+
+    fn alexnet() -> NetMemory {
+        let (net, batch) = ("alexnet".to_owned(), "b32".to_owned());
+        NetMemory { net, batch, parameters: None, network_wise: None, pool: None, height: Some(50), load: 50 }
+    }
+
+    fn svg(net: NetMemory) -> String {
+        plot("Memory", POOL, &[net]).expect("drawn").to_inline_svg().expect("writes")
+    }
 
     #[test]
     fn a_bar_far_above_the_others_is_cut_off_and_keeps_its_value() {
-        let net = NetMemory {
-            net: "seq2seq".to_owned(),
-            batch: "b1".to_owned(),
-            parameters: None,
-            network_wise: Some(10 << 30),
-            pool: None,
-            height: Some(1 << 20),
-            load: 1 << 20,
-        };
-        let svg = plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
+        let (network_wise, height) = (Some(10 << 30), Some(1 << 20));
+        let svg = svg(NetMemory { network_wise, height, load: 1 << 20, ..alexnet() });
         assert!(svg.contains(">10.0 GiB<") && svg.contains(">1 MiB<"), "{svg}");
         assert!(!svg.contains("y=\"-"), "nothing lies above the picture");
     }
 
     #[test]
     fn bars_stand_on_the_part_that_is_kept() {
-        let net = NetMemory {
-            net: "alexnet".to_owned(),
-            batch: "b32".to_owned(),
-            parameters: Some(100),
-            network_wise: Some(300),
-            pool: None,
-            height: Some(50),
-            load: 50,
-        };
-        let slot = slot(&net, NAMES);
+        let net = NetMemory { parameters: Some(100), network_wise: Some(300), ..alexnet() };
+        let slot = slot(&net, POOL);
         assert_eq!(slot.bars.len(), 2);
         let ends: Vec<(f64, f64)> = slot.bars[0].iter().map(|part| (part.from, part.to)).collect();
         assert_eq!(ends, [(0.0, 100.0), (100.0, 400.0)]);
         assert_eq!(slot.mark, Some(150.0));
-        let svg = plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
-        assert!(svg.contains("alexnet b32: best-fit: 50 B") && !svg.contains("pool"), "{svg}");
-        assert!(plot(NAMES, &[]).is_none());
+        let svg = svg(net);
+        assert!(svg.contains("alexnet b32: planned: 50 B") && !svg.contains("pool"), "{svg}");
+        assert!(plot("Memory", POOL, &[]).is_none());
     }
 
     #[test]
     fn the_legend_names_the_bars_that_are_drawn() {
-        let net = NetMemory {
-            net: "alexnet".to_owned(),
-            batch: "b32".to_owned(),
-            parameters: None,
-            network_wise: None,
-            pool: Some(60),
-            height: Some(50),
-            load: 50,
-        };
-        let of = |net| plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
-        let svg = of(net.clone());
-        assert!(
-            svg.contains("framework's pool<") && svg.contains("best-fit<") && !svg.contains("no reuse"),
-            "{svg}"
-        );
-        assert!(of(NetMemory { network_wise: Some(90), ..net }).contains("no reuse<"));
+        let net = NetMemory { pool: Some(60), ..alexnet() };
+        let own = svg(net.clone());
+        assert!(own.contains("framework's pool<") && own.contains("planned<"), "{own}");
+        assert!(!own.contains("no reuse"), "{own}");
+        assert!(svg(NetMemory { network_wise: Some(90), ..net }).contains("no reuse<"));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::data::nets::net_memory::{self, Net, Sources, own_pool};
 use crate::data::nets::parts::{NetPart, parts, shown_batch};
 use crate::data::papers::paper::{Quantity, published};
-use crate::figures::plots::memory::{self, Names, NetMemory};
+use crate::figures::plots::memory::{self, NetMemory};
 use crate::format::{bytes, percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
@@ -60,7 +60,6 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let title = format!("Memory by net and batch: {title}");
         let is_played = chosen.iter().any(|(_, at)| shown[*at].is_played);
         let pool = if is_played { own_pool(route) } else { "framework's pool" };
-        let names = Names { title: &title, pool, planner: "planned" };
         let has = |part: fn(&NetMemory) -> Option<u64>| bars.iter().any(|bar| part(bar).is_some());
         let mut caption = String::new();
         if has(|bar| bar.network_wise) {
@@ -77,7 +76,7 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
             caption += "The light part below is kept over all iterations. ";
         }
         caption += "A bar that leaves the frame has its value above it.";
-        pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::chapter(drawing, caption)));
+        pieces.extend(memory::plot(&title, pool, &bars).map(|drawing| Piece::chapter(drawing, caption)));
     }
     pieces
 }
