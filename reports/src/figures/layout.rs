@@ -73,15 +73,12 @@ fn stacked(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Arena, ArenaId, Buffer, Bytes, LiveRange, Offset, Plan};
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::figures::samples::{self, buffer, plan};
+    use planlab_dsa::{Arena, ArenaId};
 
     #[test]
     fn without_a_plan_buffers_lie_one_above_the_other_in_order_of_their_start() {
-        let instance = Instance::from_buffers(vec![buffer(4, 2, 3), buffer(2, 0, 1)]).expect("valid");
+        let instance = samples::instance(&[(4, 2, 3), (2, 0, 1)]);
         let layout = Layout::new(&instance, None);
         let spans: Vec<_> = layout.rectangles.iter().map(|r| (r.low, r.high)).collect();
         assert_eq!((spans, layout.height, layout.horizon), (vec![(2, 6), (0, 2)], 6, 3));
@@ -94,7 +91,7 @@ mod tests {
             .arenas([Arena::default(), Arena::default()])
             .build()
             .expect("valid");
-        let plan = instance.verify(Plan::from_offsets([0, 3].map(Offset::new))).expect("valid");
+        let plan = plan(&instance, &[0, 3]);
         for (plan, low) in [(Some(&plan), 3), (None, 0)] {
             let layouts = Layout::of_arenas(&instance, plan);
             let seen = |layout: &Layout| (layout.rectangles.len(), layout.rectangles[0].low, layout.height);

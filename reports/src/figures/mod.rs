@@ -13,6 +13,8 @@ mod maps;
 pub(crate) mod palette;
 pub(crate) mod plots;
 pub(crate) mod raster;
+#[cfg(test)]
+pub(crate) mod samples;
 
 pub(crate) use arenas::ArenaFacts;
 pub use drawing::Drawing;

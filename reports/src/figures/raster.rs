@@ -69,6 +69,13 @@ impl Raster {
         self.fill((right, from.1), to, color);
     }
 
+    /// The colour of a pixel.
+    #[cfg(test)]
+    pub(crate) fn color(&self, x: usize, y: usize) -> RGBColor {
+        let at = 3 * (y * self.width + x);
+        RGBColor(self.rgb[at], self.rgb[at + 1], self.rgb[at + 2])
+    }
+
     /// The bytes of a PNG file.
     pub(crate) fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let failed = |reason: String| ReportError::Draw { what: "a map".to_owned(), reason };

@@ -119,16 +119,13 @@ fn reason(instance: &Instance, top: &Rectangle, hole: &Hole, beside: &[&Rectangl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, Bytes, InPlace, LiveRange, Offset, Plan};
+    use crate::figures::samples::{self, Life, buffer, plan};
+    use planlab_dsa::{InPlace, Offset, Plan};
 
-    fn blocked(buffers: &[(u64, u32, u32)], offsets: &[u64]) -> Blocked {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        let instance = Instance::from_buffers(buffers.iter().map(buffer).collect()).expect("valid");
-        let offsets: Vec<Offset> = offsets.iter().copied().map(Offset::new).collect();
-        let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
-        Blocked::of(&instance, &Layout::new(&instance, Some(&plan))).expect("has a top")
+    fn blocked(buffers: &[Life], offsets: &[u64]) -> Blocked {
+        let instance = samples::instance(buffers);
+        let layout = Layout::new(&instance, Some(&plan(&instance, offsets)));
+        Blocked::of(&instance, &layout).expect("has a top")
     }
 
     /// ```text
@@ -161,8 +158,6 @@ mod tests {
     /// The top is handed over at step 4, at which a sum of sizes would be the highest.
     #[test]
     fn an_output_does_not_fill_its_first_step() {
-        let buffer =
-            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
         let permission = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
         let buffers = [buffer(4, 0, 3), buffer(8, 0, 5), buffer(8, 4, 7)];
         let instance = Instance::builder().buffers(buffers).in_place([permission]).build().expect("valid");

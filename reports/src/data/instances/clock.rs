@@ -33,15 +33,12 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, LiveRange};
-
     use super::*;
+    use crate::figures::samples;
 
     #[test]
     fn ranks_are_steps_of_the_file_again() {
-        let live = |start, end| LiveRange::new(start, end).expect("not empty");
-        let buffers = [live(0, 2), live(1, 3)].map(|live| Buffer::new(Bytes::new(8), live));
-        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let instance = samples::instance(&[(8, 0, 2), (8, 1, 3)]);
         let mut labels = Labels::numbered(2);
         let at = |labels: &Labels| {
             (0..4).map(|step| Clock::of(&instance, labels).at(Step::new(step))).collect::<Vec<_>>()

@@ -102,14 +102,11 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, Bytes, LiveRange};
+    use crate::figures::samples;
 
     #[test]
     fn addresses_that_nothing_used_are_cut_out() {
-        let buffer =
-            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
-        let buffers = vec![buffer(4, 0, 2), buffer(8, 1, 3), buffer(2, 2, 4), buffer(1, 0, 1)];
-        let instance = Instance::from_buffers(buffers).expect("valid");
+        let instance = samples::instance(&[(4, 0, 2), (8, 1, 3), (2, 2, 4), (1, 0, 1)]);
         let held = vec![
             Held { address: 1_000, size: 16, steps: (0, 4) },
             Held { address: 9_000_000, size: 32, steps: (2, 4) },

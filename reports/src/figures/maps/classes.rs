@@ -142,14 +142,8 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Bytes, Label, LiveRange};
-
-    fn instance(buffers: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(buffers.iter().map(buffer).collect()).expect("valid")
-    }
+    use crate::figures::samples::instance;
+    use planlab_dsa::Label;
 
     #[test]
     fn a_map_without_categories_is_not_of_one_colour() {

@@ -101,17 +101,7 @@ fn floor(number: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, Bytes, LiveRange, Offset, Plan};
-
-    fn layout(buffers: &[(u64, u32, u32)], offsets: &[u64]) -> Layout {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        let instance = Instance::from_buffers(buffers.iter().map(buffer).collect()).expect("valid");
-        let offsets: Vec<Offset> = offsets.iter().copied().map(Offset::new).collect();
-        let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
-        Layout::new(&instance, Some(&plan))
-    }
+    use crate::figures::samples::layout;
 
     fn close(left: &[f64], right: &[f64]) -> bool {
         left.len() == right.len() && left.iter().zip(right).all(|(a, b)| (a - b).abs() < 1e-9)
@@ -136,24 +126,11 @@ mod tests {
 
     #[test]
     fn holes_are_told_from_room_to_grow() {
-        let live = |start, end| LiveRange::new(start, end).expect("not empty");
-        let buffers = vec![
-            Buffer::new(Bytes::new(10), live(0, 2)),
-            Buffer::new(Bytes::new(10), live(0, 4)),
-            Buffer::new(Bytes::new(10), live(4, 8)),
-        ];
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let plan = instance.verify(Plan::from_offsets([0, 10, 0].map(Offset::new))).expect("valid");
-        let layout = Layout::new(&instance, Some(&plan));
+        let layout = layout(&[(10, 0, 2), (10, 0, 4), (10, 4, 8)], &[0, 10, 0]);
         let size = MapOptions::default().size(1);
-        let raster = paint(&layout, Pixels::new(size, layout.horizon, layout.height));
-        let at = |column: usize, row: usize| {
-            let start = 3
-                * ((row * raster.size().1 as usize / 4) * raster.size().0 as usize
-                    + column * raster.size().0 as usize / 8);
-            let [red, green, blue] = [0, 1, 2].map(|part| raster.bytes()[start + part]);
-            RGBColor(red, green, blue)
-        };
+        let area = Pixels::new(size, layout.horizon, layout.height);
+        let raster = paint(&layout, area);
+        let at = |column: usize, row: usize| raster.color(column * area.columns / 8, row * area.rows / 4);
         assert_eq!(
             [at(1, 1), at(3, 1), at(3, 3), at(5, 1), at(5, 3)],
             [heat(0.0), heat(0.0), heat(1.0), ROOM, heat(0.0)]

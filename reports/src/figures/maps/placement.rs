@@ -68,13 +68,12 @@ fn entries(classes: &Classes) -> Vec<Entry> {
 mod tests {
     use super::*;
     use crate::figures::palette::{category, on_light, shade};
-    use planlab_dsa::{Buffer, Bytes, Label, LiveRange, Offset, Plan};
+    use crate::figures::samples::{self, place_of, plan};
+    use planlab_dsa::{Label, Plan};
     use plotters::style::RGBColor;
 
     fn sample() -> (Instance, Labels) {
-        let buffer =
-            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
-        let instance = Instance::from_buffers(vec![buffer(50, 0, 5), buffer(50, 5, 10)]).expect("valid");
+        let instance = samples::instance(&[(50, 0, 5), (50, 5, 10)]);
         let mut labels = Labels::numbered(2);
         labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
         (instance, labels)
@@ -89,16 +88,14 @@ mod tests {
     fn pixel(raster: &Raster, x: f64, y: f64) -> RGBColor {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the raster")]
         let at = |share: f64, length: usize| (share * crate::format::count_real(length)) as usize;
-        let start = 3
-            * (at(y, raster.size().1 as usize) * raster.size().0 as usize + at(x, raster.size().0 as usize));
-        let [red, green, blue] = [0, 1, 2].map(|part| raster.bytes()[start + part]);
-        RGBColor(red, green, blue)
+        let (width, height) = raster.size();
+        raster.color(at(x, width as usize), at(y, height as usize))
     }
 
     #[test]
     fn buffers_lie_where_the_plan_puts_them() {
         let (instance, labels) = sample();
-        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let plan = plan(&instance, &[0, 50]);
         let raster = raster(&instance, &labels, &plan, &MapOptions::default());
         assert_eq!(pixel(&raster, 0.25, 0.25), FREE);
         assert_eq!(pixel(&raster, 0.75, 0.75), FREE);
@@ -110,7 +107,7 @@ mod tests {
     #[test]
     fn a_higher_top_leaves_paper_above_the_plan() {
         let (instance, labels) = sample();
-        let plan = instance.verify(Plan::from_offsets([0, 0].map(Offset::new))).expect("valid");
+        let plan = plan(&instance, &[0, 0]);
         let options = MapOptions::default().with_top(200).with_size(600, 400);
         assert_eq!(pixel(&raster(&instance, &labels, &plan, &options), 0.5, 0.3), PAPER);
         let drawing = placement_map(&instance, &labels, Some(&plan), &options);
@@ -120,16 +117,11 @@ mod tests {
     #[test]
     fn the_peak_is_named_apart_from_the_headline() {
         let (instance, labels) = sample();
-        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let plan = plan(&instance, &[0, 50]);
         let options = MapOptions::default().with_size(320, 200).with_title("a title");
         let drawing = placement_map(&instance, &labels, Some(&plan), &options);
         let svg = drawing.to_svg().expect("writes");
-        let spot = |start: &str| -> f64 {
-            let before = svg.split(&format!(">{start}")).next().expect("is written");
-            let y = before.rsplit(" y=\"").next().and_then(|text| text.split('"').next());
-            y.and_then(|y| y.parse().ok()).expect("has a place")
-        };
-        let (peak, facts) = (spot("peak: step"), spot("height "));
+        let (peak, facts) = (place_of(&svg, "peak: step").1, place_of(&svg, "height ").1);
         assert!(peak - facts >= 16.0, "{peak:?} {facts:?}");
     }
 
@@ -137,17 +129,10 @@ mod tests {
     fn the_legend_of_a_narrow_map_is_below_it() {
         let (instance, mut labels) = sample();
         labels.buffers[0] = Label { category: Some("weight".to_owned()), ..labels.buffers[0].clone() };
-        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let plan = plan(&instance, &[0, 50]);
         let options = MapOptions::default().with_size(440, 360);
         let svg = placement_map(&instance, &labels, Some(&plan), &options).to_svg().expect("writes");
-        let spot = |name: &str| -> (f64, f64) {
-            let before = svg.split(&format!(">{name}<")).next().expect("is written");
-            let text = before.rsplit("<text").next().expect("has an element");
-            let number =
-                |name: &str| text.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok();
-            (number("x").expect("has a place"), number("y").expect("has a place"))
-        };
-        let (step, weight, free) = (spot("step"), spot("weight"), spot("free"));
+        let [step, weight, free] = ["step<", "weight<", "free<"].map(|name| place_of(&svg, name));
         assert!(weight.1 > step.1 + 10.0 && weight.1 < 360.0, "{weight:?} {step:?}");
         assert!(weight.1 == free.1 && free.0 > weight.0 + 30.0, "{weight:?} {free:?}");
     }

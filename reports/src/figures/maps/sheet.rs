@@ -204,23 +204,21 @@ fn facts(arena: &ArenaFacts, layout: &Layout, is_planned: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Instance, Label, Labels, LiveRange, Offset, Plan};
+    use planlab_dsa::{Label, Labels};
 
     use super::*;
     use crate::figures::maps::{MapOptions, placement_map};
+    use crate::figures::samples;
 
     /// The picture of buffers of this size that are live together, each of a category of its own.
     fn picture(categories: &[String], size: u64, pixels: (u32, u32)) -> String {
-        let live = LiveRange::new(0, 9).expect("not empty");
-        let buffers = categories.iter().map(|_| Buffer::new(Bytes::new(size), live)).collect();
-        let instance = Instance::from_buffers(buffers).expect("valid");
+        let instance = samples::instance(&vec![(size, 0, 9); categories.len()]);
         let mut labels = Labels::numbered(categories.len());
         for (label, category) in labels.buffers.iter_mut().zip(categories) {
             *label = Label { category: Some(category.clone()), ..label.clone() };
         }
-        let offsets: Vec<Offset> =
-            (0..categories.len() as u64).map(|number| Offset::new(number * size)).collect();
-        let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
+        let offsets: Vec<u64> = (0..categories.len() as u64).map(|number| number * size).collect();
+        let plan = samples::plan(&instance, &offsets);
         let options = MapOptions::default().with_size(pixels.0, pixels.1);
         placement_map(&instance, &labels, Some(&plan), &options).to_svg().expect("writes")
     }

@@ -120,14 +120,11 @@ fn outline(curve: &LoadCurve, horizon: u32, columns: u32) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, LiveRange};
+    use crate::figures::samples;
 
     fn instance(count: u32) -> Instance {
-        let buffer = |step: u32| {
-            let live = LiveRange::new(step, step + 2).expect("not empty");
-            Buffer::new(Bytes::new(u64::from(step % 7 + 1)), live)
-        };
-        Instance::from_buffers((0..count).map(buffer).collect()).expect("valid")
+        let lives = (0..count).map(|step| (u64::from(step % 7 + 1), step, step + 2));
+        samples::instance(&lives.collect::<Vec<_>>())
     }
 
     #[test]

@@ -184,11 +184,14 @@ fn points(from: Point, to: Point) -> impl Iterator<Item = Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::samples::place_of;
+
+    fn spot(label: &str, time_ns: f64, gap: f64, is_front: bool) -> Spot {
+        Spot { label: label.to_owned(), time_ns, gap, is_front }
+    }
 
     #[test]
     fn the_front_has_names_and_the_others_have_tips() {
-        let spot =
-            |label: &str, time_ns, gap, is_front| Spot { label: label.to_owned(), time_ns, gap, is_front };
         let spots = [
             spot("quick<", 1e4, 0.02, true),
             spot("close", 1e4, 0.02, true),
@@ -220,18 +223,8 @@ mod tests {
     #[test]
     fn a_name_covers_no_dot() {
         // A dot is where the name would be: to the right of its own, and above.
-        let spot =
-            |label: &str, time_ns, gap, is_front| Spot { label: label.to_owned(), time_ns, gap, is_front };
-        let place = |spots: &[Spot]| -> (f64, f64) {
-            let svg = plot(spots).expect("drawn").to_inline_svg().expect("writes");
-            let text =
-                svg.split(">best<").next().and_then(|text| text.rsplit("<text").next()).expect("a name");
-            let number = |name: &str| {
-                let rest = text.split(&format!(" {name}=\"")).nth(1).expect("a place");
-                rest.split('"').next().and_then(|number| number.parse().ok()).expect("a number")
-            };
-            (number("x"), number("y"))
-        };
+        let place =
+            |spots: &[Spot]| place_of(&plot(spots).expect("drawn").to_inline_svg().expect("writes"), "best<");
         let (best, far) = (spot("best", 1e4, 0.02, true), spot("far", 1e8, 0.5, false));
         let alone = place(&[best.clone(), far.clone()]);
         let near = spot("near", 1.25e4, 0.026, false);

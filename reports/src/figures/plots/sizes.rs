@@ -78,13 +78,11 @@ fn classes(instance: &Instance) -> Vec<Class> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planlab_dsa::{Buffer, Bytes, LiveRange};
+    use crate::figures::samples;
 
     #[test]
     fn classes_by_hand() {
-        let live = LiveRange::new(0, 1).expect("not empty");
-        let buffers = [4, 7, 8, 33].map(|size| Buffer::new(Bytes::new(size), live)).to_vec();
-        let instance = Instance::from_buffers(buffers).expect("valid");
+        let instance = samples::instance(&[4, 7, 8, 33].map(|size| (size, 0, 1)));
         let class = |power, buffers, bytes| Class { power, buffers, bytes };
         assert_eq!(classes(&instance), [class(2, 2, 11), class(3, 1, 8), class(4, 0, 0), class(5, 1, 33)]);
         assert!(size_distribution_plot(&instance).to_svg().expect("writes").contains("from 4 B: 2 buffers"));

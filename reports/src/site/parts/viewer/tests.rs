@@ -1,12 +1,13 @@
 use std::borrow::Cow;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, Labels, LiveRange, Offset, Pause, Plan, Step};
+use planlab_dsa::{BufferId, Bytes, InPlace, Instance, Labels, LiveRange, Pause, Step};
 use serde_json::Value as Json;
 
 use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, html};
 use crate::ShowPage;
 use crate::data::instances::own::{Held, OwnPlacement};
+use crate::figures::samples::{self, buffer};
 
 /// What the script does with packed numbers.
 fn unpacked(packed: &Json) -> Vec<u64> {
@@ -22,15 +23,12 @@ fn unpacked(packed: &Json) -> Vec<u64> {
     data.chunks_exact(width).map(|bytes| unit * number(bytes)).collect()
 }
 
-fn live(start: u32, end: u32) -> LiveRange {
-    LiveRange::new(start, end).expect("not empty")
-}
-
 /// 400 buffers; some pause or keep a window.
 fn instance() -> Instance {
     let buffer = |number: u32| {
-        let buffer = Buffer::new(Bytes::new(u64::from(number % 7 + 1) * 512), live(number, number + 9));
-        let pause = |window| Pause { steps: live(number + 2, number + 4), window };
+        let buffer = buffer(u64::from(number % 7 + 1) * 512, number, number + 9);
+        let steps = LiveRange::new(number + 2, number + 4).expect("not empty");
+        let pause = |window| Pause { steps, window };
         match number % 50 {
             3 => buffer.with_pauses([pause(None)]),
             4 => buffer.with_pauses([pause(Some(Bytes::ZERO..Bytes::new(512)))]),
@@ -61,8 +59,8 @@ fn data(part: &ViewerPart) -> Json {
 #[test]
 fn the_page_has_all_of_the_buffers() {
     let (instance, labels) = (instance(), labels());
-    let offsets: Vec<Offset> = (0..400).map(|number| Offset::new(number * 4096)).collect();
-    let plan = instance.verify(Plan::from_offsets(offsets.clone())).expect("valid");
+    let offsets: Vec<u64> = (0..400).map(|number| number * 4096).collect();
+    let plan = samples::plan(&instance, &offsets);
     let places: Vec<Option<u64>> =
         (0..400).map(|number| (number != 9).then_some((number % 16) << 40)).collect();
     let held = vec![Held { address: 3 << 40, size: 1 << 20, steps: (4, 9) }];
@@ -91,7 +89,7 @@ fn the_page_has_all_of_the_buffers() {
     let window = |at: usize| pieces[at].1.window.clone();
     assert_eq!(all("pieces", "size"), expected(&|at| window(at).end.get() - window(at).start.get()));
     let lows = unpacked(&data["panels"][1]["low"]);
-    assert_eq!(lows, expected(&|at| offsets[pieces[at].0.index()].get() + window(at).start.get()));
+    assert_eq!(lows, expected(&|at| offsets[pieces[at].0.index()] + window(at).start.get()));
 
     let buffers = &data["buffers"];
     assert_eq!(all("buffers", "size"), instance.buffers().iter().map(|b| b.size.get()).collect::<Vec<_>>());
@@ -126,7 +124,7 @@ fn the_page_has_all_of_the_buffers() {
 
 #[test]
 fn plain_buffers_leave_out_what_says_nothing() {
-    let instance = Instance::from_buffers(vec![Buffer::new(Bytes::new(8), live(0, 2))]).expect("valid");
+    let instance = samples::instance(&[(8, 0, 2)]);
     let labels = Labels::numbered(1);
     let panels = vec![Panel::stacked(&instance)];
     let scene = Scene { panels, ..Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels)) };
@@ -140,15 +138,12 @@ fn plain_buffers_leave_out_what_says_nothing() {
 /// Every step that is said is one of the file, whose 300 is the third of the ranks.
 #[test]
 fn there_is_one_clock_on_a_page() {
-    let buffer = |size, start, end| Buffer::new(Bytes::new(size), live(start, end));
-    let instance = Instance::from_buffers(vec![buffer(8, 0, 1), buffer(8, 1, 3), buffer(16, 2, 3)]);
-    let instance = instance.expect("valid");
+    let instance = samples::instance(&[(8, 0, 1), (8, 1, 3), (16, 2, 3)]);
     let mut labels = Labels::numbered(3);
     for (label, steps) in labels.buffers.iter_mut().zip([(100, 200), (200, 400), (300, 400)]) {
         label.original_steps = Some(steps);
     }
-    let offsets = [0, 40, 8].map(Offset::new);
-    let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
+    let plan = samples::plan(&instance, &[0, 40, 8]);
     let page = ShowPage::new(&instance, &labels, "t", "c").with_plan("ours", &plan).html().expect("drawn");
     let (_, words) = page.split_once("</figure>").expect("a viewer");
     for said in ["in use from step 200 to 400", "At step 300,", "in use at step 300, the peak", "free"] {
@@ -178,7 +173,6 @@ fn paper_gets_a_light_map_with_its_colours_and_without_controls() {
 
 /// An output that is written into its input, of the same size, and a buffer beside them.
 fn handed_over() -> Instance {
-    let buffer = |size, start, end| Buffer::new(Bytes::new(size), live(start, end));
     let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
     let buffers = [buffer(64, 0, 3), buffer(64, 2, 5), buffer(16, 3, 4)];
     Instance::builder().buffers(buffers).in_place([permission]).build().expect("valid")
