@@ -96,26 +96,14 @@ impl Machine {
     }
 }
 
-/// The machines of the rows, by device.
-struct Machines(BTreeMap<String, BTreeSet<Machine>>);
-
-impl Machines {
-    fn of<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> Self {
-        let mut machines: BTreeMap<String, BTreeSet<Machine>> = BTreeMap::new();
-        for row in rows {
-            machines.entry(row.device.clone()).or_default().insert(Machine::of(row));
-        }
-        Self(machines)
-    }
-
-    fn place(&self, row: &ReplayRow) -> Place {
-        let machine = Machine::of(row);
-        let among = self.0.get(&row.device).map(|others| machine.among(others)).unwrap_or_default();
-        Place { device: row.device.clone(), machine, among, work: row.work }
-    }
-}
-
 impl Place {
+    /// The place of a row; `machines` are those of its device.
+    fn new(row: &ReplayRow, machines: &BTreeSet<Machine>) -> Self {
+        let machine = Machine::of(row);
+        let among = machine.among(machines);
+        Self { device: row.device.clone(), machine, among, work: row.work }
+    }
+
     /// A short name.
     pub(crate) fn name(&self) -> String {
         let device = match self.among.as_str() {
@@ -155,13 +143,16 @@ impl Replays {
     pub(crate) fn new(rows: Vec<ReplayRow>) -> Self {
         let groups = latest_builds(rows);
         let labels: BTreeSet<String> = groups.iter().map(|rows| label(&rows[0])).collect();
-        let number = |label: &str| labels.iter().position(|known| known == label).unwrap_or(0);
+        let mut machines: BTreeMap<String, BTreeSet<Machine>> = BTreeMap::new();
+        for row in groups.iter().flatten() {
+            machines.entry(row.device.clone()).or_default().insert(Machine::of(row));
+        }
         let digest = digest(groups.iter().flatten());
-        let machines = Machines::of(groups.iter().flatten());
         let case = |rows: Vec<ReplayRow>| {
             let label = label(&rows[0]);
-            let place = machines.place(&rows[0]);
-            Case { series: Series { number: number(&label), label }, summary: summary(&rows), place, rows }
+            let number = labels.iter().position(|known| *known == label).unwrap_or(0);
+            let place = Place::new(&rows[0], &machines[&rows[0].device]);
+            Case { series: Series { number, label }, summary: summary(&rows), place, rows }
         };
         let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
         cases.sort_by(|a, b| {
@@ -269,39 +260,36 @@ impl Case {
         }
     }
 
-    /// The times of each process; `time` maps a sample to its time.
-    fn times(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<Vec<f64>> {
+    /// The completed processes, each with its times; `time` maps a sample to its time.
+    fn processes(
+        &self,
+        time: &dyn Fn(&Sample) -> Option<f64>,
+    ) -> impl Iterator<Item = (&ReplayRow, Vec<f64>)> {
         let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
-        let of = |row: &ReplayRow| Self::timed(row).iter().filter_map(time).collect::<Vec<f64>>();
-        completed.map(of).filter(|times| !times.is_empty()).collect()
+        let timed = completed.map(move |row| (row, Self::timed(row).iter().filter_map(time).collect()));
+        timed.filter(|(_, times): &(_, Vec<f64>)| !times.is_empty())
     }
 
     /// The number of timed samples of all processes.
     pub(crate) fn samples(&self) -> usize {
-        self.times(&|sample| Some(real(sample.wall_ns))).iter().map(Vec::len).sum()
+        self.processes(&|sample| Some(real(sample.wall_ns))).map(|(_, times)| times.len()).sum()
     }
 
     /// Wall time of one propagation in nanoseconds; `None` if no propagation was completed. The interval is over the
     /// medians of processes if there are at least three, otherwise over samples.
     pub(crate) fn propagation_ns(&self) -> Option<Measured> {
-        self.measured(&|sample| per_propagation(sample, Some(sample.wall_ns)))
+        self.measured(&wall)
     }
 
     /// Median wall time of a propagation in nanoseconds for each completed process, by its repetition. On devices also
     /// by its start, as contenders of one repetition take turns there.
     pub(crate) fn process_ns(&self) -> BTreeMap<(u32, u64), f64> {
-        let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
-        let of = |row: &ReplayRow| {
-            let times = Self::timed(row).iter();
-            let times: Vec<f64> =
-                times.filter_map(|sample| per_propagation(sample, Some(sample.wall_ns))).collect();
-            median(&times)
-        };
         let turn = |row: &ReplayRow| {
             let began = if row.device_name.is_empty() { 0 } else { row.started_ns };
             (row.repetition, began)
         };
-        completed.filter_map(|row| Some((turn(row), of(row)?))).collect()
+        let timed = self.processes(&wall);
+        timed.filter_map(|(row, times)| Some((turn(row), median(&times)?))).collect()
     }
 
     /// The host's time until all work of a propagation was enqueued, in nanoseconds.
@@ -327,32 +315,29 @@ impl Case {
     fn measured(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<Measured> {
         let values = self.values(time);
         let center = median(&values)?;
-        let samples = self.times(time).iter().map(Vec::len).sum::<usize>();
+        let samples: usize = self.processes(time).map(|(_, times)| times.len()).sum();
         let interval = || bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
         Some(Measured { median: center, interval: if samples < SAMPLES { None } else { interval() } })
     }
 
     /// The medians of processes if there are at least three, otherwise the samples.
     fn values(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<f64> {
-        let processes = self.times(time);
-        if processes.len() < 3 {
-            return processes.concat();
+        let processes: Vec<Vec<f64>> = self.processes(time).map(|(_, times)| times).collect();
+        match processes.len() {
+            0..3 => processes.concat(),
+            _ => processes.iter().filter_map(|times| median(times)).collect(),
         }
-        processes.iter().filter_map(|times| median(times)).collect()
     }
 
     /// Time of the calls for a request and its free in nanoseconds, if calls were timed separately.
     pub(crate) fn calls_ns(&self) -> Option<f64> {
-        let row = self.row();
-        row.performance
-            .alloc
-            .zip(row.performance.free)
-            .map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3)
+        let Performance { alloc, free, .. } = self.row().performance;
+        Some(real(alloc?.median_ps + free?.median_ps) / 1e3)
     }
 
     /// Wall time of a propagation divided by its requests, in nanoseconds.
     pub(crate) fn wall_request_ns(&self) -> Option<f64> {
-        self.per_request(&|sample| per_propagation(sample, Some(sample.wall_ns)))
+        self.per_request(&wall)
     }
 
     /// CPU time for a request and its free in one thread, in nanoseconds, including the work done to the memory.
@@ -451,6 +436,10 @@ fn per_propagation(sample: &Sample, time: Option<u64>) -> Option<f64> {
     time.map(|time| real(time) / f64::from(sample.propagations.max(1)))
 }
 
+fn wall(sample: &Sample) -> Option<f64> {
+    per_propagation(sample, Some(sample.wall_ns))
+}
+
 /// The contender, with its planner unless it plans by itself.
 fn label(row: &ReplayRow) -> String {
     match &row.planner {
@@ -468,8 +457,11 @@ fn order(row: &ReplayRow) -> Order<'_> {
     (&row.contender, planner, &row.device, row.work, row.threads, row.capacity, &row.sequence)
 }
 
-/// Everything that defines a case.
-type Subject = (String, Vec<String>, String, String, Option<String>, [String; 3], Work, u32, Option<u64>);
+/// Everything that defines a case. On simulated memory, every machine holds the same bytes.
+fn subject(row: &ReplayRow) -> (&str, &str, &str, Order<'_>) {
+    let host = if row.device == "simulated" { "" } else { &row.provenance.host };
+    (&row.instance, &row.device_name, host, order(row))
+}
 
 /// After this many propagations an allocator has reached its steady state.
 const ENOUGH: u64 = 5;
@@ -486,28 +478,13 @@ fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
 }
 
 /// Rows by subject and repetition; with several builds or lengths, those with the highest weight.
-fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
-    let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
-    for row in rows {
-        // On simulated memory, every machine holds the same bytes.
-        let host = if row.device == "simulated" { String::new() } else { row.provenance.host.clone() };
-        let subject = (
-            row.workload.to_string(),
-            row.sequence.clone(),
-            row.instance.clone(),
-            row.contender.clone(),
-            row.planner.clone(),
-            [row.device.clone(), row.device_name.clone(), host],
-            row.work,
-            row.threads,
-            row.capacity,
-        );
-        subjects.entry(subject).or_default().entry(row.cell.clone()).or_default().push(row);
-    }
-    let latest = |cells: BTreeMap<String, Vec<ReplayRow>>| {
-        let mut rows = cells.into_values().max_by_key(|rows| weight(rows))?;
-        rows.sort_by_key(|row| row.repetition);
-        Some(rows)
-    };
-    subjects.into_values().filter_map(latest).collect()
+fn latest_builds(mut rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
+    rows.sort_by(|a, b| {
+        let by_subject = (&*a.workload, subject(a)).cmp(&(&*b.workload, subject(b)));
+        by_subject.then_with(|| (&a.cell, a.repetition).cmp(&(&b.cell, b.repetition)))
+    });
+    let subjects = rows.chunk_by(|a, b| a.workload == b.workload && subject(a) == subject(b));
+    let latest =
+        subjects.filter_map(|own| own.chunk_by(|a, b| a.cell == b.cell).max_by_key(|rows| weight(rows)));
+    latest.map(<[ReplayRow]>::to_vec).collect()
 }
