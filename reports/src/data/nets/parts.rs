@@ -132,29 +132,20 @@ fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {
     let most = times.iter().map(|time| time.1).fold(0.0, f64::max);
     let y = Axis::times("planning time", least, most);
     let low = y.low();
-    let slots: Vec<Slot> = times
-        .iter()
-        .map(|(key, time)| Slot {
-            group: key.net.to_owned(),
-            name: shown_batch(key),
-            bars: vec![vec![Part {
-                from: low,
-                to: *time,
-                color: BLUE,
-                tip: format!("{} {}: {}", key.net, shown_batch(key), nanoseconds(*time)),
-                label: String::new(),
-            }]],
-            dots: Vec::new(),
-            mark: None,
-        })
-        .collect();
+    let slot = |(key, time): &(NetParts<'_>, f64)| {
+        let (group, name) = (key.net.to_owned(), shown_batch(key));
+        let tip = format!("{group} {name}: {}", nanoseconds(*time));
+        let part = Part { from: low, to: *time, color: BLUE, tip, label: String::new() };
+        Slot { group, name, bars: vec![vec![part]], ..Slot::default() }
+    };
     // One value needs no range.
     let note = if least < most {
         format!("{} to {}", nanoseconds(least), nanoseconds(most))
     } else {
         nanoseconds(most)
     };
-    Some(Bars { title: title.to_owned(), y, height: 262, note, slots, entries: Vec::new() }.plot())
+    let bars = Bars::new(title, y, times.iter().map(slot).collect(), Vec::new());
+    Some(Bars { height: 262, note, ..bars }.plot())
 }
 
 #[cfg(test)]

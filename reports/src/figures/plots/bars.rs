@@ -90,6 +90,13 @@ pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars
 }
 
 impl Bars {
+    /// A figure as high as its legend needs, without a note.
+    pub(crate) fn new(title: impl Into<String>, y: Axis, slots: Vec<Slot>, entries: Vec<Entry>) -> Self {
+        let lines = u32::try_from(entries.len()).unwrap_or(u32::MAX).min(60);
+        let height = (LINE * lines).max(300);
+        Self { title: title.into(), y, height, note: String::new(), slots, entries }
+    }
+
     /// Draws the slots side by side, with space between groups, and names them below the frame.
     pub(crate) fn plot(self) -> Drawing {
         let (most, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
@@ -199,11 +206,6 @@ fn draw_dot(chart: &mut Chart<'_>, dot: &Dot, x: f64) -> Drawn {
     Ok(())
 }
 
-/// The height of a frame beside a legend with this many lines.
-pub(crate) fn height_beside(entries: usize) -> u32 {
-    (LINE * u32::try_from(entries).unwrap_or(u32::MAX).min(60)).max(300)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,12 +213,7 @@ mod tests {
     fn width(nets: usize) -> u32 {
         let slot =
             |number: usize| Slot { group: format!("net {number}"), name: "b1".to_owned(), ..Slot::default() };
-        let (title, note) = ("t".to_owned(), String::new());
-        let slots = (0..nets).map(slot).collect();
-        Bars { title, y: Axis::plain(0.0..1.0), height: 200, note, slots, entries: Vec::new() }
-            .plot()
-            .size()
-            .0
+        Bars::new("t", Axis::plain(0.0..1.0), (0..nets).map(slot).collect(), Vec::new()).plot().size().0
     }
 
     #[test]

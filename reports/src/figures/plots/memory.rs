@@ -44,15 +44,9 @@ pub(crate) fn plot(title: &str, pool: &str, nets: &[NetMemory]) -> Option<Drawin
     if nets.iter().any(|net| net.parameters.is_some()) {
         entries.push(entry(PARAMETERS, "kept (parameters)"));
     }
-    let figure = Bars {
-        title: title.to_owned(),
-        y: Axis::bytes("memory", real(most)),
-        height: 324,
-        note: String::new(),
-        slots: nets.iter().map(|net| slot(net, pool)).collect(),
-        entries,
-    };
-    Some(figure.plot())
+    let slots = nets.iter().map(|net| slot(net, pool)).collect();
+    let bars = Bars::new(title, Axis::bytes("memory", real(most)), slots, entries);
+    Some(Bars { height: 324, ..bars }.plot())
 }
 
 /// The values of a net that have bars, each with its colour and its name.

@@ -3,7 +3,6 @@
 pub(crate) mod bars;
 pub(crate) mod classes;
 pub(crate) mod curves;
-pub(crate) mod gap;
 pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod pareto;

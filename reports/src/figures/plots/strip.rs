@@ -7,7 +7,7 @@ use crate::figures::chart::{Chart, LETTERS, Marker, Room, chart, letters, line, 
 use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, TEXT};
 use crate::figures::{Area, Drawing, Drawn, Series, figure};
-use crate::format::count_real;
+use crate::format::{count_real, percent};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,13 @@ pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     }))
 }
 
+/// Draws one row per planner, its gaps and the number of workloads without an answer; `None` if there are no gaps.
+pub(crate) fn plot_gaps(planners: &[Strip]) -> Option<Drawing> {
+    let most = planners.iter().flat_map(|strip| &strip.values).map(|gap| gap.1).max_by(f64::total_cmp)?;
+    let x = Axis::gaps("gap: height over proven bound, less 1", most);
+    plot(Look { title: "Gap by planner", x, remark: "no answer", shown: percent }, planners)
+}
+
 fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: fn(f64) -> String) -> Drawn {
     let right = chart.x_range().end;
     let (right, middle) = chart.backend_coord(&(right, y));
@@ -75,4 +82,25 @@ fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: 
         root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_its_dots_its_median_and_its_failures() {
+        let series = Series { label: "p<1>".to_owned(), number: 0 };
+        let values = vec![("a".to_owned(), 0.0), ("b".to_owned(), 0.1), ("c".to_owned(), 0.02)];
+        let svg = plot_gaps(&[Strip { series, values, remark: "4".to_owned() }])
+            .expect("drawn")
+            .to_inline_svg()
+            .expect("writes");
+        assert_eq!(svg.matches("<circle").count(), 3);
+        assert!(
+            svg.contains(">2.00 %<") && svg.contains(">4<") && svg.contains("p&lt;1&gt;: b: 10.00 %"),
+            "{svg}"
+        );
+        assert!(plot_gaps(&[]).is_none());
+    }
 }

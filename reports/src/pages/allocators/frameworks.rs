@@ -8,7 +8,7 @@ use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
 use crate::figures::Drawing;
 use crate::figures::chart::Entry;
 use crate::figures::coord::Axis;
-use crate::figures::plots::bars::{Bars, Dot, Slot, height_beside};
+use crate::figures::plots::bars::{Bars, Dot, Slot};
 use crate::format::{bytes, nanoseconds, percent, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -203,15 +203,7 @@ fn plot(
         slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
     let most = ends.max_by(f64::total_cmp)?;
     let entries: Vec<Entry> = group.contenders().into_iter().map(Entry::from_series).collect();
-    let figure = Bars {
-        title,
-        y: Axis::shares(axis, most * 1.05),
-        height: height_beside(entries.len()),
-        note: String::new(),
-        slots,
-        entries,
-    };
-    Some(figure.plot())
+    Some(Bars::new(title, Axis::shares(axis, most * 1.05), slots, entries).plot())
 }
 
 /// `None` without glibc, the reference of all values.

@@ -9,7 +9,7 @@ use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::figures::Drawing;
 use crate::figures::chart::Entry;
 use crate::figures::coord::Axis;
-use crate::figures::plots::bars::{Bars, Dot, Slot, height_beside, narrow};
+use crate::figures::plots::bars::{Bars, Dot, Slot, narrow};
 use crate::format::nanoseconds;
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -87,19 +87,12 @@ fn plot(title: &str, slots: &[(NetParts<'_>, &[Timed<'_>])]) -> Option<Drawing> 
     let most = timed().map(|timed| timed.ends().1).max_by(f64::total_cmp)?;
     let y = Axis::times("time of a propagation", least / 1.5, most);
     let entries = entries(timed().map(|timed| timed.case));
-    let figure = Bars {
-        title: title.to_owned(),
-        y,
-        height: height_beside(entries.len()),
-        // One value needs no range.
-        note: if least < most {
-            format!("{} to {}", nanoseconds(least), nanoseconds(most))
-        } else {
-            String::new()
-        },
-        slots: slots.iter().map(|(key, timed)| slot(key, timed)).collect(),
-        entries,
-    };
+    let slots = slots.iter().map(|(key, timed)| slot(key, timed)).collect();
+    let mut figure = Bars::new(title, y, slots, entries);
+    // One value needs no range.
+    if least < most {
+        figure.note = format!("{} to {}", nanoseconds(least), nanoseconds(most));
+    }
     Some(figure.plot())
 }
 

@@ -11,7 +11,7 @@ use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
 use crate::figures::palette;
-use crate::figures::plots::bars::{Bars, Part, Slot, height_beside};
+use crate::figures::plots::bars::{Bars, Part, Slot};
 use crate::site::page::Piece;
 
 /// The reference of all ratios.
@@ -76,16 +76,10 @@ fn figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
         text: step.to_owned(),
     };
     let entries: Vec<Entry> = shown.iter().map(entry).collect();
-    let bars = Bars {
-        title: format!("Speed over {BASE}: {place}"),
-        y: Axis::numbers(format!("times the speed of {BASE}"), most * 1.06),
-        height: height_beside(entries.len()),
-        note: String::new(),
-        slots: nets.iter().map(|of| slot(of, &shown)).collect(),
-        entries,
-    };
+    let y = Axis::numbers(format!("times the speed of {BASE}"), most * 1.06);
+    let slots = nets.iter().map(|of| slot(of, &shown)).collect();
     Piece::figure(
-        bars.plot(),
+        Bars::new(format!("Speed over {BASE}: {place}"), y, slots, entries).plot(),
         format!("How many times as fast as {BASE} a scheduler is; 1 is marked across the bars."),
     )
 }

@@ -10,8 +10,7 @@ use crate::data::planners::compare::{family, whole};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
 use crate::figures::Series;
-use crate::figures::plots::gap;
-use crate::figures::plots::strip::Strip;
+use crate::figures::plots::strip::{self, Strip};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
 
@@ -32,8 +31,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     )));
     let caption = "A dot for each workload; the bar marks the median. The scale is linear near 0 and logarithmic \
                    far from it. Behind a name: the workloads that the planner ran on, if it did not run on all.";
-    page.pieces
-        .extend(gap::plot(&gaps(model, &order, &coverage)).map(|drawing| Piece::chapter(drawing, caption)));
+    page.pieces.extend(
+        strip::plot_gaps(&gaps(model, &order, &coverage)).map(|drawing| Piece::chapter(drawing, caption)),
+    );
     for (heading, table) in [("By group of workloads", groups), ("By workload", all)] {
         page.pieces.push(Piece::heading(heading));
         page.pieces.extend(by_planner(&table, &order, &coverage));
