@@ -1,11 +1,10 @@
 //! The page on frameworks: ratios that can be checked by hand, and its messages about problems.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use planlab_reports::ReportOptions;
 
-use crate::report::{text, write_report};
+use crate::files::{Files, Parts};
 
 /// A row in the format of the script: CPU times in milliseconds, and MiB in the steady state.
 fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &str) -> String {
@@ -43,23 +42,23 @@ fn rows() -> String {
         + &row("resnet18", "planlab", [300, 400, 500], 200, "y")
 }
 
-fn report(lines: &str) -> BTreeMap<String, Vec<u8>> {
+fn report(lines: &str) -> Files {
     let dir = tempfile::tempdir().expect("a folder");
     let store = dir.path().join("store");
     fs::create_dir(&store).expect("made");
     fs::write(store.join("frameworks.jsonl"), lines).expect("written");
-    write_report(dir.path(), ReportOptions::default())
+    Files::of_report(dir.path(), ReportOptions::default())
 }
 
 #[test]
 fn ratios_are_those_of_the_medians() {
     let files = report(&rows());
-    insta::assert_snapshot!(text(&files, "tables/frameworks-means.csv"), @"
+    insta::assert_snapshot!(files.text("tables/frameworks-means.csv"), @"
     framework,mode,batch,threads,machine,contender,nets,cpu_speed,cpu_speed_least,cpu_speed_most,wall_speed,memory_share,memory_share_most,faults,our_faults
     torch-1.13.0a0,infer,16,1,,glibc,2,1.732050808,1.5,2,1.732050808,0.5,0.5,2,2
     torch-1.13.0a0,infer,16,1,,tcmalloc,2,1.224744871,1,1.5,1.224744871,1,1.25,2,2
     ");
-    let page = text(&files, "frameworks.html");
+    let page = files.text("frameworks.html");
     for told in [
         "1.73 times as fast as glibc (geometric mean of 2 nets, least 1.50: resnet18)",
         "1.22 times as fast as the fastest of the others on each net (least 1.00: alexnet, tcmalloc)",
@@ -74,7 +73,7 @@ fn ratios_are_those_of_the_medians() {
 #[test]
 fn rows_have_quartiles_and_what_was_planned() {
     let files = report(&rows());
-    let table = text(&files, "tables/frameworks.csv");
+    let table = files.text("tables/frameworks.csv");
     let ours =
         table.lines().find(|line| line.contains("resnet18") && line.contains("planlab")).expect("a row");
     insta::assert_snapshot!(
@@ -88,8 +87,7 @@ fn other_outputs_and_failures_are_alerts() {
     let failed = row("bert", "mimalloc", [1, 1, 1], 1, "z")
         .replace("\"complete\",\"reason\":\"\"", "\"failed\",\"reason\":\"exit code 1\"");
     let files = report(&(rows() + &row("alexnet", "jemalloc", [100, 100, 100], 250, "other") + &failed));
-    let page = text(&files, "frameworks.html");
-    assert!(page.contains("rows disagree on what the net puts out"), "{page}");
-    assert!(page.contains("bert infer b16, mimalloc: exit code 1"), "{page}");
+    let page = files.text("frameworks.html");
+    page.has(["rows disagree on what the net puts out", "bert infer b16, mimalloc: exit code 1"]);
     assert!(!page.contains("bit by bit"), "{page}");
 }

@@ -1,5 +1,6 @@
 //! Tests of reports, as files.
 
+mod files;
 mod frameworks;
 mod offload;
 mod offload_cases;

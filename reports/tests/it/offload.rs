@@ -1,7 +1,5 @@
 //! The page on schedules: what fits, at which price, and whether the offsets fit too.
 
-use std::collections::BTreeMap;
-
 use planlab_dsa::{Evidence, Stop};
 use planlab_reports::ReportOptions;
 use planlab_results::schedule::{
@@ -9,7 +7,7 @@ use planlab_results::schedule::{
 };
 use planlab_results::{Provenance, Status, Store};
 
-use crate::report::{text, write_report};
+use crate::files::{Files, Parts};
 
 const GB: u64 = 1_000_000_000;
 
@@ -150,18 +148,7 @@ fn rows() -> Vec<ScheduleRow> {
     ]
 }
 
-pub(crate) fn report(
-    rows: &[ScheduleRow],
-    with_timeline: bool,
-) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
-    let timelines = with_timeline.then(|| ("d".repeat(64), timeline()));
-    report_with(rows, timelines.as_slice())
-}
-
-fn report_with(
-    rows: &[ScheduleRow],
-    timelines: &[(String, Timeline)],
-) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+fn store(rows: &[ScheduleRow], timelines: &[(String, Timeline)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let mut store = Store::open(dir.path().join("store")).expect("opens");
     for row in rows {
@@ -170,16 +157,21 @@ fn report_with(
     for (schedule, timeline) in timelines {
         store.put_timeline(schedule, timeline).expect("kept");
     }
-    drop(store);
-    let files = write_report(dir.path(), ReportOptions::default());
-    (dir, files)
+    dir
+}
+
+fn report_with(rows: &[ScheduleRow], timelines: &[(String, Timeline)]) -> Files {
+    Files::of_report(store(rows, timelines).path(), ReportOptions::default())
+}
+
+pub(crate) fn report(rows: &[ScheduleRow]) -> Files {
+    report_with(rows, &[])
 }
 
 #[test]
 fn the_first_screen_says_what_fits_and_at_which_price() {
-    let (_dir, files) = report(&rows(), false);
-    let page = text(&files, "offload.html");
-    for said in [
+    let files = report(&rows());
+    files.has("offload.html", [
         "6 rows of training by 4 schedulers: 1 net (resnet50) on 1 machine (x86-pcie3), in 14.95 GB. 5 of 6 runs have a \
          schedule.",
         "No scheduler crashed",
@@ -190,34 +182,32 @@ fn the_first_screen_says_what_fits_and_at_which_price() {
         "By their bytes, 5 of 5 (100 %) schedules fit at every moment; with the offsets that an online best fit gives them \
          as they come, 2 of 5 (40.00 %) do not, and need up to 20.40 % more; with the best offsets found, 1 of 5 (20.00 %) \
          do not (as proved for 0; for the others no offsets that fit were found).",
-    ] {
-        assert!(page.contains(said), "{said}\n{page}");
-    }
-    let index = text(&files, "index.html");
+    ]);
+    let index = files.text("index.html");
     assert!(index.contains("<a href=\"offload.html\">What if it does not fit?</a>"), "the navigation");
-    assert!(text(&files, "run.html").contains("6 rows of training by 4 schedulers"), "the run");
+    assert!(files.text("run.html").contains("6 rows of training by 4 schedulers"), "the run");
 }
 
 #[test]
 fn of_equals_the_one_that_does_nothing_is_named() {
     let all = ["checkpoints/chen", "in-core"].map(|scheduler| row(scheduler, 128, [105, 0, 0], 512));
-    let (_dir, files) = report(&all, false);
-    let page = text(&files, "offload.html");
+    let files = report(&all);
+    let page = files.text("offload.html");
     let said = "<strong>in-core</strong> at 250 images/s, as fast as if all of it fitted.";
-    assert!(page.contains(said) && page.contains("with the best offsets found, all fit."), "{page}");
+    page.has([said, "with the best offsets found, all fit."]);
 }
 
 #[test]
 fn a_store_without_schedules_has_no_such_page() {
-    let (_dir, files) = report(&[], false);
+    let files = report(&[]);
     assert!(!files.contains_key("offload.html"));
-    assert!(!text(&files, "index.html").contains("What if it does not fit?"));
+    assert!(!files.text("index.html").contains("What if it does not fit?"));
 }
 
 #[test]
 fn tables_have_the_figures_of_the_rows() {
-    let (_dir, files) = report(&rows(), false);
-    let speed = text(&files, "tables/offload-speed.csv");
+    let files = report(&rows());
+    let speed = files.text("tables/offload-speed.csv");
     insta::assert_snapshot!(speed, @r"
     net,machine,copies_gb,capacity_gb,batch,scheduler,status,images_per_second,at_most,lost,iteration_ns,fits,reason
     resnet50,x86-pcie3,12,14.95,128,in-core,feasible,250,250,0,512000000,yes,
@@ -227,7 +217,7 @@ fn tables_have_the_figures_of_the_rows() {
     resnet50,x86-pcie3,12,14.95,512,pooch/retain,feasible,204.8,250,0.1808,2500000000,yes,
     resnet50,x86-pcie3,12,14.95,512,swap-all,feasible,85.333333333,250,0.658666667,6000000000,yes,
     ");
-    let memory = text(&files, "tables/offload-memory.csv");
+    let memory = files.text("tables/offload-memory.csv");
     insta::assert_snapshot!(memory, @r"
     net,machine,copies_gb,capacity_gb,batch,scheduler,live_peak_gb,best_fit_gb,height_gb,bound_gb,evidence,over,verdict
     resnet50,x86-pcie3,12,14.95,128,in-core,14,14,14,14,load,,yes
@@ -236,18 +226,14 @@ fn tables_have_the_figures_of_the_rows() {
     resnet50,x86-pcie3,12,14.95,512,pooch/retain,14,14,14,14,load,,yes
     resnet50,x86-pcie3,12,14.95,512,swap-all,14,16,14,14,load,,planned ahead
     ");
-    let misfits = text(&files, "tables/offload-misfits.csv");
+    let misfits = files.text("tables/offload-misfits.csv");
     assert_eq!(misfits.lines().count(), 2, "{misfits}");
-    assert!(misfits.contains(",pooch/discard,14,18,16.243,14,load,0.086488294,bytes alone\n"), "{misfits}");
-    let robust = text(&files, "tables/offload-robustness.csv");
-    assert!(robust.contains(",512,pooch/retain,50,0.1,0.3,0.01\n"), "{robust}");
-    let gaps = text(&files, "tables/offload-gaps.csv");
-    assert!(
-        gaps.contains(",pooch/retain,2,1,0.110351562,0.220703125,classes,lp,5000000,5000000,41\n"),
-        "{gaps}"
-    );
-    let classes = text(&files, "tables/offload-classes.csv");
-    assert!(classes.contains(",512,pooch/discard,105,66,12,27,3,1000\n"), "{classes}");
+    misfits.has([",pooch/discard,14,18,16.243,14,load,0.086488294,bytes alone\n"]);
+    files.has("tables/offload-robustness.csv", [",512,pooch/retain,50,0.1,0.3,0.01\n"]);
+    let gaps = files.text("tables/offload-gaps.csv");
+    gaps.has([",pooch/retain,2,1,0.110351562,0.220703125,classes,lp,5000000,5000000,41\n"]);
+    let classes = files.text("tables/offload-classes.csv");
+    classes.has([",512,pooch/discard,105,66,12,27,3,1000\n"]);
     for name in
         ["speed", "memory", "misfits", "fits", "robustness", "gaps", "bounds", "classes", "table-3", "claims"]
     {
@@ -257,40 +243,37 @@ fn tables_have_the_figures_of_the_rows() {
 
 #[test]
 fn the_paper_stands_beside_its_own_machine_alone() {
-    let (_dir, files) = report(&rows(), false);
-    let counts = text(&files, "tables/offload-table-3.csv");
-    assert!(counts.contains(",512,PoocH,66 / 12 / 27,pooch/discard,66 / 12 / 27,none\n"), "{counts}");
-    assert!(
-        counts.contains(",512,PoocH,66 / 12 / 27,pooch/retain,66 / 8 / 31,0 / \u{2212}4 / +4\n"),
-        "{counts}"
-    );
-    let claims = text(&files, "tables/offload-claims.csv");
-    assert!(claims.contains(",17,In-core fails from batch 256,fails,in-core,512,fails,agrees\n"), "{claims}");
+    let files = report(&rows());
+    let counts = files.text("tables/offload-table-3.csv");
+    counts.has([
+        ",512,PoocH,66 / 12 / 27,pooch/discard,66 / 12 / 27,none\n",
+        ",512,PoocH,66 / 12 / 27,pooch/retain,66 / 8 / 31,0 / \u{2212}4 / +4\n",
+    ]);
+    let claims = files.text("tables/offload-claims.csv");
+    claims.has([",17,In-core fails from batch 256,fails,in-core,512,fails,agrees\n"]);
     let loss = ",17,PoocH's loss of speed beyond the memory,13 to 38 %,pooch/retain,512,18.08 %,within\n";
-    assert!(claims.contains(loss), "{claims}");
-    let page = text(&files, "offload.html");
-    assert!(page.contains("figure 17 (images per second by batch"), "{page}");
+    claims.has([loss]);
+    files.has("offload.html", ["figure 17 (images per second by batch"]);
     let elsewhere: Vec<ScheduleRow> =
         rows().into_iter().map(|row| ScheduleRow { copy_out: 48e9, copy_in: 48e9, ..row }).collect();
-    let (_dir, files) = report(&elsewhere, false);
+    let files = report(&elsewhere);
     assert!(!files.contains_key("tables/offload-table-3.csv"));
-    assert!(!text(&files, "offload.html").contains("Beside the paper"));
+    assert!(!files.text("offload.html").contains("Beside the paper"));
 }
 
 #[test]
 fn a_figure_marks_what_does_not_fit() {
-    let (_dir, files) = report(&rows(), false);
+    let files = report(&rows());
     let name = "plots/speed-by-batch-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg";
-    let svg = text(&files, name);
-    assert!(
-        svg.contains("pooch/discard, batch 512: 244 images/s, 2.48 % lost, 66 kept, 12 swapped"),
-        "{svg}"
-    );
-    assert!(svg.contains("hollow: its offsets do not fit") && svg.contains("if all of it fitted"), "{svg}");
-    let maps = text(&files, "plots/feature-maps-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg");
-    assert!(
-        maps.contains("swap-all, batch 512: swap 105 of 105") && maps.contains(">does not fit<"),
-        "{maps}"
+    let svg = files.text(name);
+    svg.has([
+        "pooch/discard, batch 512: 244 images/s, 2.48 % lost, 66 kept, 12 swapped",
+        "hollow: its offsets do not fit",
+        "if all of it fitted",
+    ]);
+    files.has(
+        "plots/feature-maps-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg",
+        ["swap-all, batch 512: swap 105 of 105", ">does not fit<"],
     );
 }
 
@@ -306,23 +289,19 @@ fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
         ..row("liar", 512, [105, 0, 0], 1)
     };
     all.extend([crash, lie, without("slow", 512, Status::Timeout, "no answer in time")]);
-    let (_dir, files) = report(&all, false);
-    let page = text(&files, "offload.html");
-    assert!(page.contains("3 rows failed, 1 of them with a false answer."), "{page}");
+    let files = report(&all);
+    let page = files.text("offload.html");
+    page.has(["3 rows failed, 1 of them with a false answer."]);
     assert!(!page.contains("<SEGV>") && !page.contains("No scheduler crashed"));
-    insta::assert_snapshot!(text(&files, "tables/offload-failures.csv"), @r"
+    insta::assert_snapshot!(files.text("tables/offload-failures.csv"), @r"
     workload,machine,copies_gb,capacity_gb,scheduler,status,reason,exit,stderr
     model/resnet50/train/b512,x86-pcie3,12,14.95,liar,over-capacity,more than there is,,
     model/resnet50/train/b512,x86-pcie3,12,14.95,checkpoints/chen,crashed,signal <SEGV>,signal 11,last <line>
     model/resnet50/train/b512,x86-pcie3,12,14.95,slow,timeout,no answer in time,,
     ");
-    let failures = text(&files, "tables/failures.csv");
-    assert!(
-        failures.contains("checkpoints/chen on x86-pcie3,crashed,1,model/resnet50/train/b512,"),
-        "{failures}"
-    );
+    files.has("tables/failures.csv", ["checkpoints/chen on x86-pcie3,crashed,1,model/resnet50/train/b512,"]);
     assert!(page.contains("<strong>pooch/retain</strong> at 205 images/s"), "the liar is not fastest");
-    assert!(!text(&files, "tables/offload-fits.csv").contains("liar"));
+    assert!(!files.text("tables/offload-fits.csv").contains("liar"));
 }
 
 #[test]
@@ -331,8 +310,8 @@ fn a_bound_that_a_schedule_refutes_is_seen() {
     for row in all.iter_mut().filter(|row| row.batch == 512) {
         (row.bound_scope, row.bound_ns) = ("any".to_owned(), 2_200_000_000);
     }
-    let (_dir, files) = report(&all, false);
-    let page = text(&files, "offload.html");
+    let files = report(&all);
+    let page = files.text("offload.html");
     assert!(!page.contains("No scheduler crashed"), "{page}");
     let alerts: Vec<&str> = page.split("<p class=\"alert\">").skip(1).collect();
     assert!(
@@ -343,22 +322,19 @@ fn a_bound_that_a_schedule_refutes_is_seen() {
 
 #[test]
 fn timelines_are_drawn_where_the_store_has_them() {
-    let (_dir, files) = report(&rows(), true);
-    let page = text(&files, "offload.html");
+    let timelines = [("d".repeat(64), timeline())];
+    let files = report_with(&rows(), &timelines);
+    let page = files.text("offload.html");
     assert_eq!(page.matches("<figure class=\"timeline\"").count(), 1, "that of pooch/retain alone is kept");
     assert!(page.contains("Zooms the time axis"), "the script");
-    assert!(
-        page.contains("forward conv&lt;/title&gt;&lt;img&gt;: 2.00 KiB, 1.00 s, from 0.00 ns to 1.00 s"),
-        "{page}"
-    );
-    assert!(
-        page.contains("3 events in 2.10 s (205 images/s), 18.08 % slower than if all of it fitted."),
-        "{page}"
-    );
-    let (_dir, files) = report(&rows(), false);
-    let page = text(&files, "offload.html");
+    page.has([
+        "forward conv&lt;/title&gt;&lt;img&gt;: 2.00 KiB, 1.00 s, from 0.00 ns to 1.00 s",
+        "3 events in 2.10 s (205 images/s), 18.08 % slower than if all of it fitted.",
+    ]);
+    let files = report(&rows());
+    let page = files.text("offload.html");
     assert!(!page.contains("<figure class=\"timeline\"") && !page.contains("Zooms the time axis"));
-    assert!(page.contains("The store has no timeline of 2 schedules"), "{page}");
+    page.has(["The store has no timeline of 2 schedules"]);
 }
 
 #[test]
@@ -369,8 +345,8 @@ fn a_page_draws_so_many_events_and_says_what_it_leaves_out() {
     // swap-all is the fastest of another kind.
     let mut all = rows();
     all[5].schedule = Some("e".repeat(64));
-    let (_dir, files) = report_with(&all, &timelines);
-    let page = text(&files, "offload.html");
+    let files = report_with(&all, &timelines);
+    let page = files.text("offload.html");
     assert_eq!(page.matches("<figure class=\"timeline\"").count(), 1);
     assert!(page.contains("1 more schedule not drawn, to keep the page small"), "{}", page.len());
 }
@@ -384,13 +360,12 @@ fn the_last_run_of_a_cell_counts_and_a_report_made_again_is_the_same() {
         ..row("pooch/retain", 512, [66, 9, 30], 3_000)
     };
     all.push(again);
-    let (dir, files) = report(&all, true);
-    assert!(text(&files, "tables/offload-classes.csv").contains(",512,pooch/retain,105,66,9,30,3,1000\n"));
-    let second = write_report(dir.path(), ReportOptions::default());
-    for (name, content) in &files {
-        assert!(second[name] == *content, "{name} differs");
-    }
+    let timelines = [("d".repeat(64), timeline())];
+    let dir = store(&all, &timelines);
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    assert!(files.text("tables/offload-classes.csv").contains(",512,pooch/retain,105,66,9,30,3,1000\n"));
+    files.assert_same(&Files::of_report(dir.path(), ReportOptions::default()));
     all.reverse();
-    let (_dir, turned) = report(&all, true);
+    let turned = report_with(&all, &timelines);
     assert!(turned["offload.html"] == files["offload.html"], "rows in another order give the same page");
 }

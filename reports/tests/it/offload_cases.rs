@@ -3,8 +3,8 @@
 use planlab_results::Status;
 use planlab_results::schedule::ScheduleRow;
 
+use crate::files::Parts;
 use crate::offload::{report, row, without};
-use crate::report::text;
 
 /// A key in the form of the suite `offload/pooch`.
 fn video(size: u64) -> String {
@@ -46,37 +46,34 @@ fn videos() -> Vec<ScheduleRow> {
 
 #[test]
 fn a_net_at_one_batch_is_drawn_by_the_size_of_its_input() {
-    let (_dir, files) = report(&videos(), false);
-    let page = text(&files, "offload.html");
-    for said in [
+    let files = report(&videos());
+    let page = files.text("offload.html");
+    page.has([
         "1 net (resnext101-3d)",
         "resnext101-3d at batch 1 on x86-pcie3 (12 GB/s, 14.95 GB)</strong>: Everything stays on the device up to input 512. \
          The largest input that fits is 896, the largest that was asked for: <strong>pooch/retain</strong> at 1.05 images/s, \
          5.88 % slower",
         "Of the 2 inputs that fit, but not in-core, pooch/retain is fastest at 2.",
         "figure 21 (speed by the size of the input at batch 1",
-    ] {
-        assert!(page.contains(said), "{said}\n{page}");
-    }
+    ]);
     assert!(!page.contains("figure 17 ("), "{page}");
     let svg =
-        text(&files, "plots/speed-by-input-size-resnext101-3d-at-batch-1-on-x86-pcie3-12-gb.s-14.95-gb.svg");
-    assert!(svg.contains("pooch/retain, input 768: 1.23 images/s, 5.88 % lost"), "{svg}");
-    assert!(svg.contains("input: height and width of the images"), "{svg}");
-    let speed = text(&files, "tables/offload-speed.csv");
+        files.text("plots/speed-by-input-size-resnext101-3d-at-batch-1-on-x86-pcie3-12-gb.s-14.95-gb.svg");
+    svg.has(["pooch/retain, input 768: 1.23 images/s, 5.88 % lost", "input: height and width of the images"]);
+    let speed = files.text("tables/offload-speed.csv");
     assert!(speed.starts_with("net,input,machine,copies_gb,capacity_gb,batch,scheduler,"), "{speed}");
-    assert!(speed.contains("\nresnext101-3d,896,x86-pcie3,12,14.95,1,pooch/retain,"), "{speed}");
+    speed.has(["\nresnext101-3d,896,x86-pcie3,12,14.95,1,pooch/retain,"]);
 }
 
 #[test]
 fn the_claims_of_figures_21_and_22_are_of_sizes_beyond_the_memory() {
-    let (_dir, files) = report(&videos(), false);
-    let claims = text(&files, "tables/offload-claims.csv");
+    let files = report(&videos());
+    let claims = files.text("tables/offload-claims.csv");
     let loss = "\nresnext101-3d,768 to 896,x86-pcie3,12,14.95,pooch-resnext101-3d-loss-x86,21,";
     let line = claims.split(loss).nth(1).expect("a line").lines().next().expect("its rest");
     assert!(line.ends_with(",pooch/retain,1,5.88 %,within"), "{line}");
     let over = "pooch-over-superneurons-resnext101-3d-x86,21,PoocH is faster than SuperNeurons,";
-    assert!(claims.contains(over), "{claims}");
+    claims.has([over]);
     let power9 = |row: ScheduleRow| ScheduleRow {
         machine: "power9-nvlink2".to_owned(),
         copy_out: 54e9,
@@ -84,10 +81,9 @@ fn the_claims_of_figures_21_and_22_are_of_sizes_beyond_the_memory() {
         ..row
     };
     let rows: Vec<ScheduleRow> = videos().into_iter().map(power9).collect();
-    let (_dir, files) = report(&rows, false);
-    let claims = text(&files, "tables/offload-claims.csv");
-    assert!(claims.contains(",pooch-resnext101-3d-loss-power9,22,"), "{claims}");
-    assert!(claims.contains(",pooch-fastest-power9,16,"), "{claims}");
+    let files = report(&rows);
+    let claims = files.text("tables/offload-claims.csv");
+    claims.has([",pooch-resnext101-3d-loss-power9,22,", ",pooch-fastest-power9,16,"]);
 }
 
 #[test]
@@ -98,8 +94,8 @@ fn what_the_steps_gain_is_drawn_for_each_machine() {
     rows.extend(resnet50.map(|(scheduler, ms)| row(scheduler, 64, [0, 105, 0], ms)));
     let elsewhere = row("swap-all", 512, [0, 105, 0], 9);
     rows.push(ScheduleRow { cell: "h".to_owned(), machine: "h100-pcie5".to_owned(), ..elsewhere });
-    let (_dir, files) = report(&rows, false);
-    let steps = text(&files, "tables/offload-steps.csv");
+    let files = report(&rows);
+    let steps = files.text("tables/offload-steps.csv");
     insta::assert_snapshot!(steps, @r"
     net,input,machine,copies_gb,capacity_gb,batch,scheduler,times,fits
     resnet50,,x86-pcie3,12,14.95,512,swap-all,1.333333333,yes
@@ -108,19 +104,18 @@ fn what_the_steps_gain_is_drawn_for_each_machine() {
     resnext101-3d,896,x86-pcie3,12,14.95,1,swap-opt,2,yes
     resnext101-3d,896,x86-pcie3,12,14.95,1,pooch/retain,3.764705882,yes
     ");
-    let svg = text(&files, "plots/speed-over-swap-all.unscheduled-x86-pcie3-12-gb.s-14.95-gb.svg");
-    for said in ["resnet50, batch 512, pooch/retain: 3.20 times", ">resnext101-3d at batch 1<", ">896<"] {
-        assert!(svg.contains(said), "{said}: {svg}");
-    }
+    files.has(
+        "plots/speed-over-swap-all.unscheduled-x86-pcie3-12-gb.s-14.95-gb.svg",
+        ["resnet50, batch 512, pooch/retain: 3.20 times", ">resnext101-3d at batch 1<", ">896<"],
+    );
     assert!(!files.keys().any(|name| name.starts_with("plots/speed-over") && name.contains("h100")));
-    let page = text(&files, "offload.html");
-    assert!(page.contains("figure 15 (speed over swap-all without scheduling"), "{page}");
+    files.has("offload.html", ["figure 15 (speed over swap-all without scheduling"]);
 }
 
 /// The speeds of a scheduler, each with the name of its case.
 fn speeds(rows: &[ScheduleRow]) -> Vec<String> {
-    let (_dir, files) = report(rows, false);
-    let speed = text(&files, "tables/offload-speed.csv");
+    let files = report(rows);
+    let speed = files.text("tables/offload-speed.csv");
     let header: Vec<&str> = speed.lines().next().expect("a header").split(',').collect();
     let column = |name: &str| header.iter().position(|column| *column == name);
     let line = |line: &str| {
@@ -203,12 +198,11 @@ fn narrower_limits_replace_no_wider_ones() {
     assert_eq!(speeds(&[one, two]), ["512|204.8|"]);
     // If there are no wider limits, the page states the narrow ones.
     let alone = ScheduleRow { batch: 640, problem: "6".repeat(64), ..narrow.clone() };
-    let (_dir, files) = report(&[wide.clone(), alone], false);
-    let speed = text(&files, "tables/offload-speed.csv");
-    assert!(speed.contains(",yes,60.0 s; placed in 2.00 s,\n"), "{speed}");
-    assert!(speed.contains(",yes,\"60.0 s, 200 simulated; placed in 2.00 s\",\n"), "{speed}");
+    let files = report(&[wide.clone(), alone]);
+    let speed = files.text("tables/offload-speed.csv");
+    speed.has([",yes,60.0 s; placed in 2.00 s,\n", ",yes,\"60.0 s, 200 simulated; placed in 2.00 s\",\n"]);
     let said = "1 of 2 runs had narrower limits than the others (batch 640; pooch/retain).";
-    assert!(text(&files, "offload.html").contains(said));
+    assert!(files.text("offload.html").contains(said));
     // Another planner gives other answers on what fits.
     let best_fit = ScheduleRow { planner: "best-fit".to_owned(), ..narrow };
     assert_eq!(speeds(&[wide, best_fit]), ["512|102.4|placed by best-fit", "512|204.8|placed by portfolio"]);
@@ -218,12 +212,8 @@ fn narrower_limits_replace_no_wider_ones() {
 fn failures_over_two_links_differ() {
     let crash = without("checkpoints/chen", 512, Status::Crashed, "signal 11");
     let faster = ScheduleRow { cell: "fast".to_owned(), copy_out: 16e9, copy_in: 16e9, ..crash.clone() };
-    let (_dir, files) = report(&[crash, faster], false);
-    let failures = text(&files, "tables/offload-failures.csv");
-    assert!(
-        failures.contains(",x86-pcie3,12,14.95,") && failures.contains(",x86-pcie3,16,14.95,"),
-        "{failures}"
-    );
+    let files = report(&[crash, faster]);
+    files.has("tables/offload-failures.csv", [",x86-pcie3,12,14.95,", ",x86-pcie3,16,14.95,"]);
 }
 
 #[test]
@@ -236,11 +226,7 @@ fn batches_and_inputs_that_both_change_are_cases_by_what_changes_more() {
     };
     let rows: Vec<ScheduleRow> =
         [1, 2, 4].into_iter().flat_map(|batch| [256, 512].map(|size| sized(batch, size))).collect();
-    let (_dir, files) = report(&rows, false);
-    let page = text(&files, "offload.html");
-    assert!(
-        page.contains("unet at input 256 on x86-pcie3") && page.contains("unet at input 512 on"),
-        "{page}"
-    );
-    assert!(page.contains("The largest batch that fits is 4"), "{page}");
+    let files = report(&rows);
+    let page = files.text("offload.html");
+    page.has(["unet at input 256 on x86-pcie3", "unet at input 512 on", "The largest batch that fits is 4"]);
 }

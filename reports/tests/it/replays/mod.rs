@@ -4,13 +4,12 @@ mod memory;
 mod rows;
 mod times;
 
-use std::fs;
-use std::path::Path;
-
 use planlab_dsa::performance::{CallTime, Performance, Sample, Work};
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::Provenance;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, append_rows};
+
+use crate::files::Files;
 
 const ALEXNET: &str = "chainer/alexnet/train/b32";
 const RESNET: &str = "torch/resnet50/train/b64";
@@ -126,18 +125,20 @@ fn options() -> ReportOptions {
     options
 }
 
-/// Writes a report of only these rows, in a folder `out`.
-fn report(dir: &Path, rows: &[ReplayRow]) {
-    append_rows(dir.join("store"), rows).expect("appends");
-    let report = Report::from_store(dir.join("store"), options()).expect("reads");
+fn store(rows: &[ReplayRow]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    append_rows(dir.path().join("store"), rows).expect("appends");
+    dir
+}
+
+/// A report of only these rows, in which the audit finds nothing.
+fn report(rows: &[ReplayRow]) -> Files {
+    let dir = store(rows);
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     assert_eq!(report.findings(), []);
-    report.write(dir.join("out")).expect("writes");
+    Files::of_report(dir.path(), options())
 }
 
-fn read(dir: &Path, name: &str) -> String {
-    fs::read_to_string(dir.join("out").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
+fn report_with(rows: &[ReplayRow], options: ReportOptions) -> Files {
+    Files::of_report(store(rows).path(), options)
 }

@@ -1,70 +1,67 @@
 //! Which rows count, and in which figure.
 
 use planlab_dsa::performance::{End, Performance};
-use planlab_results::replay::{ReplayRow, append_rows};
+use planlab_results::replay::ReplayRow;
 
-use crate::report::write_report;
-
-use super::{ALEXNET, PAGES, folder, host, memory, options, read, report, row, stream, with};
+use super::{ALEXNET, PAGES, host, memory, options, report, report_with, row, stream, with};
+use crate::files::Parts;
 
 #[test]
 fn iterations_have_curves_and_the_cost_of_plans() {
-    let dir = folder();
     let pool = stream("cupy2rc1-pool", &[1 << 30, 3 << 29, 2 << 30], None);
     let planned = stream("profile-guided", &[1 << 30, 1 << 29, 1 << 29], Some(2));
-    report(dir.path(), &[pool, planned]);
-    let csv = read(dir.path(), "tables/iterations.csv");
+    let files = report(&[pool, planned]);
+    let csv = files.text("tables/iterations.csv");
     let line = csv.lines().find(|line| line.contains("profile-guided")).expect("its line");
-    assert!(line.contains("1073741824,1073741824,536870912") && line.contains(",2,600,"), "{line}");
-    let page = read(dir.path(), "iterations.html");
-    assert!(page.contains("Footprint over iterations: chainer/seq2seq/train/b64, simulated"), "{page}");
-    assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
-    assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
+    line.has(["1073741824,1073741824,536870912", ",2,600,"]);
+    let page = files.text("iterations.html");
+    page.has([
+        "Footprint over iterations: chainer/seq2seq/train/b64, simulated",
+        "2.58 GiB more are kept",
+        "x/iteration0, x/iteration1",
+    ]);
+    assert!(!files.contains_key("memory.html"), "a sequence is no net's propagation");
     // Kept bytes are in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
-    assert!(line.contains("3311061504,at most,0.327248"), "{line}");
-    assert!(page.contains("up to 49.5 %") && page.contains("below the published figure"), "{page}");
+    line.has(["3311061504,at most,0.327248"]);
+    page.has(["up to 49.5 %", "below the published figure"]);
 }
 
 #[test]
 fn sequences_under_other_conditions_have_figures_of_their_own() {
-    let dir = folder();
     let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
     let limited = ReplayRow { cell: "limited".to_owned(), capacity: Some(4 << 30), ..pool.clone() };
     let sequence = ["x/iteration1", "x/iteration0"].map(str::to_owned).to_vec();
     let other = ReplayRow { cell: "other".to_owned(), sequence, ..pool.clone() };
     let planned = stream("profile-guided", &[1 << 30, 1 << 29], Some(2));
-    report(dir.path(), &[pool, limited, other, planned]);
-    let page = read(dir.path(), "iterations.html");
+    let files = report(&[pool, limited, other, planned]);
+    let page = files.text("iterations.html");
     let title = "Footprint over iterations: chainer/seq2seq/train/b64, simulated";
     for suffix in [", capacity 4.00 GiB", ", sequence 2"] {
         assert!(page.contains(&format!("{title}{suffix}")), "{suffix}: {page}");
     }
-    let samples = read(dir.path(), "tables/iterations-samples.csv");
+    let samples = files.text("tables/iterations-samples.csv");
     assert_eq!(samples.lines().filter(|line| line.contains("profile-guided")).count(), 2, "{samples}");
 }
 
 #[test]
 fn the_summary_tells_of_replays_and_the_latest_build_counts() {
-    let dir = folder();
     let old = row(ALEXNET, "network-wise", &[1; 5]);
     let new = ReplayRow {
         cell: "newer".to_owned(),
         started_ns: 2,
         ..row(ALEXNET, "network-wise", &[754_562_048; 5])
     };
-    append_rows(dir.path().join("store"), &[old, new]).expect("appends");
     let mut little = options();
     little.command = "planlab report".to_owned();
-    write_report(dir.path(), little);
-    let page = read(dir.path(), "run.html");
-    assert!(page.contains("1 rows of 1 online allocators"), "{page}");
+    let files = report_with(&[old, new], little);
+    let page = files.text("run.html");
+    page.has(["1 rows of 1 online allocators"]);
     assert!(page.contains("and 1 replays (digest "), "the footer names the rows");
-    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
+    assert!(files.text("tables/memory-by-net.csv").contains("1503106048"));
 }
 
 #[test]
 fn a_part_or_a_shorter_play_replaces_no_figure() {
-    let dir = folder();
     let part = ReplayRow {
         cell: "part".to_owned(),
         suite: String::new(),
@@ -75,35 +72,32 @@ fn a_part_or_a_shorter_play_replaces_no_figure() {
     };
     let short = ReplayRow { cell: "short".to_owned(), until: None, ..part.clone() };
     let short = with(short, |of| of.samples.truncate(1));
-    report(dir.path(), &[memory(), vec![part, short]].concat());
-    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
+    let files = report(&[memory(), vec![part, short]].concat());
+    assert!(files.text("tables/memory-by-net.csv").contains("1503106048"));
 }
 
 #[test]
 fn the_same_rows_in_any_order_give_the_same_pages() {
-    let (a, b) = (folder(), folder());
     let mut rows = [memory(), vec![host("plan", 1, 2), host("plan", 4, 2)]].concat();
-    report(a.path(), &rows);
+    let a = report(&rows);
     rows.reverse();
-    report(b.path(), &rows);
+    let b = report(&rows);
     for name in ["memory.html", "time.html", "requests.html", "threads.html", "index.html"] {
-        assert_eq!(read(a.path(), name), read(b.path(), name), "{name}");
+        assert_eq!(a.text(name), b.text(name), "{name}");
     }
 }
 
 #[test]
 fn without_rows_there_are_no_such_pages() {
-    let dir = folder();
-    report(dir.path(), &[]);
-    let page = read(dir.path(), "index.html");
+    let files = report(&[]);
+    let page = files.text("index.html");
     for absent in PAGES {
-        assert!(!dir.path().join("out").join(absent).exists() && !page.contains(absent), "{absent}");
+        assert!(!files.contains_key(absent) && !page.contains(absent), "{absent}");
     }
 }
 
 #[test]
 fn all_processes_of_a_contender_count() {
-    let dir = folder();
     let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
     let died = |of: &mut Performance| {
         (of.status, of.reason) = (End::Failed, "signal 9".to_owned());
@@ -111,28 +105,24 @@ fn all_processes_of_a_contender_count() {
     };
     let crashed = with(process(3, 0), died);
     let greater = with(process(1, 40), |of| (of.reserved_peak, of.lock_wait_ns) = (5 << 20, Some(0)));
-    report(dir.path(), &[process(0, 10), greater, process(2, 30), crashed]);
-    let failures = read(dir.path(), "tables/failures.csv");
+    let files = report(&[process(0, 10), greater, process(2, 30), crashed]);
+    let failures = files.text("tables/failures.csv");
     let line = failures.lines().find(|line| line.contains("glibc on host, pages")).expect("its line");
-    assert!(line.contains("failed,1,") && line.contains("signal 9"), "{line}");
-    let threads = read(dir.path(), "tables/threads.csv");
+    line.has(["failed,1,", "signal 9"]);
+    let threads = files.text("tables/threads.csv");
     let line = threads.lines().find(|line| line.contains("glibc")).expect("its line");
     // The median of 20, 60 and 80 ns for a request and its free, and the greatest memory.
-    assert!(line.contains(",60,") && line.contains("5242880"), "{line}");
+    line.has([",60,", "5242880"]);
 }
 
 #[test]
 fn what_was_not_served_is_shown_as_such() {
-    let dir = folder();
     let failed = with(row(ALEXNET, "tlsf", &[]), |of| {
         (of.status, of.reason) = (End::Failed, "signal 11".to_owned());
     });
     let limited = with(row(ALEXNET, "cupy4-pool", &[1 << 19]), |of| of.status = End::OutOfMemory);
     let limited = ReplayRow { capacity: Some(1 << 20), cell: "limited".to_owned(), ..limited };
-    report(dir.path(), &[failed, limited]);
-    assert!(read(dir.path(), "tables/failures.csv").contains("tlsf on simulated,failed,1"));
-    assert!(
-        read(dir.path(), "tables/memory-by-capacity.csv")
-            .contains("cupy4-pool,simulated,1048576,out-of-memory")
-    );
+    let files = report(&[failed, limited]);
+    assert!(files.text("tables/failures.csv").contains("tlsf on simulated,failed,1"));
+    files.has("tables/memory-by-capacity.csv", ["cupy4-pool,simulated,1048576,out-of-memory"]);
 }

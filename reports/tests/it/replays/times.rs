@@ -4,38 +4,35 @@ use planlab_dsa::performance::Work;
 use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 
-use super::{ALEXNET, RESNET, folder, host, memory, read, report, row, with};
+use super::{ALEXNET, RESNET, host, memory, report, row, with};
+use crate::files::Parts;
 
 #[test]
 fn requests_have_the_real_pools_cost_beside_the_bins() {
-    let dir = folder();
-    report(dir.path(), &[memory(), vec![host("cupy4-pool", 1, 20)]].concat());
-    let bins = read(dir.path(), "tables/bins.csv");
+    let files = report(&[memory(), vec![host("cupy4-pool", 1, 20)]].concat());
+    let bins = files.text("tables/bins.csv");
     // 630 microseconds / 1200 bins.
-    assert!(bins.contains(&format!("{ALEXNET},80,1200,15,630000,525,10000")), "{bins}");
-    let calls = read(dir.path(), "tables/requests-calls.csv");
+    bins.has([&format!("{ALEXNET},80,1200,15,630000,525,10000")]);
+    let calls = files.text("tables/requests-calls.csv");
     let line = calls.lines().nth(1).expect("the host's row");
-    assert!(line.contains("cupy4-pool,host,pages,80,20,60,20,60,40"), "{line}");
-    let page = read(dir.path(), "requests.html");
-    assert!(page.contains("bins that the scan looks at"), "{page}");
+    line.has(["cupy4-pool,host,pages,80,20,60,20,60,40"]);
+    files.has("requests.html", ["bins that the scan looks at"]);
 }
 
 #[test]
 fn calls_cpu_time_and_wall_time_are_never_one_measure() {
-    let dir = folder();
     // One without timed calls, one without CPU time, and one with both.
     let untimed = with(host("glibc", 1, 10), |of| (of.alloc, of.free) = (None, None));
     let mut silent = host("tlsf", 1, 30);
     silent.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = None);
-    report(dir.path(), &[untimed, silent, host("plan", 1, 2)]);
-    let (whole, calls) =
-        (read(dir.path(), "tables/requests.csv"), read(dir.path(), "tables/requests-calls.csv"));
+    let files = report(&[untimed, silent, host("plan", 1, 2)]);
+    let (whole, calls) = (files.text("tables/requests.csv"), files.text("tables/requests-calls.csv"));
     let line = |csv: &str, key: &str| csv.lines().find(|line| line.contains(key)).map(str::to_owned);
     // CPU, above the loop, wall: 1004 ns over 80 requests.
     assert!(line(&whole, "glibc").expect("it was played").contains(",80,20,,12.6,"), "{whole}");
     assert!(line(&whole, "tlsf").expect("it was played").contains(",80,,,12.6,"), "{whole}");
     assert!(line(&calls, "glibc").is_none() && line(&calls, "tlsf").is_some(), "{calls}");
-    let page = read(dir.path(), "requests.html");
+    let page = files.text("requests.html");
     let figure = |title: &str| {
         let from = page.find(&format!("aria-label=\"{title}: host, pages\"")).expect(title);
         page[from..].split("</svg>").next().unwrap_or_default().to_owned()
@@ -51,25 +48,23 @@ fn calls_cpu_time_and_wall_time_are_never_one_measure() {
 
 #[test]
 fn what_was_played_once_from_an_empty_pool_has_no_time() {
-    let dir = folder();
     let key = format!("{RESNET}/process");
     let cold = row(&key, "cupy4-pool", &[1 << 20]);
     let warm = with(row(&key, "tlsf", &[1 << 20]), |of| of.warm_up = 50);
-    report(dir.path(), &[cold, warm, row(RESNET, "cupy4-pool", &[1 << 20; 2])]);
+    let files = report(&[cold, warm, row(RESNET, "cupy4-pool", &[1 << 20; 2])]);
     for table in ["times", "requests"] {
-        let csv = read(dir.path(), &format!("tables/{table}.csv"));
+        let csv = files.text(&format!("tables/{table}.csv"));
         let has = |words: String| csv.contains(&words);
         assert!(!has(format!("{key},cupy4-pool,")) && has(format!("{key},tlsf,")), "{csv}");
         assert!(has(format!("{RESNET},cupy4-pool,")), "{csv}");
     }
-    let page = read(dir.path(), "requests.html");
+    let page = files.text("requests.html");
     assert!(page.contains(&format!("tlsf: {key}: ")) && page.contains(&format!("cupy4-pool: {RESNET}: ")));
     assert!(!page.contains(&format!("cupy4-pool: {key}")), "{page}");
 }
 
 #[test]
 fn times_below_a_nanosecond_are_shown_as_they_are() {
-    let dir = folder();
     let short = |threads: u32| {
         let mut row = host("plan", threads, 1);
         // A quarter of a nanosecond, or nothing, for each of 80 requests.
@@ -77,49 +72,43 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
         row.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
         row
     };
-    report(dir.path(), &[short(1), short(4), host("glibc", 1, 10)]);
+    let files = report(&[short(1), short(4), host("glibc", 1, 10)]);
     for tip in ["plan: 1 threads: 0.25 ns", "plan: 4 threads: 0.00 ns"] {
-        assert!(read(dir.path(), "threads.html").contains(tip), "{tip}");
+        assert!(files.text("threads.html").contains(tip), "{tip}");
     }
-    let page = read(dir.path(), "requests.html");
-    assert!(page.contains(&format!("plan: {ALEXNET}: 0.25 ns")) && page.contains(">0.25 ns<"), "{page}");
+    files.has("requests.html", [&format!("plan: {ALEXNET}: 0.25 ns"), ">0.25 ns<"]);
 }
 
 #[test]
 fn the_empty_loop_of_the_same_run_is_taken_off() {
-    let dir = folder();
     let on = |host: &str, row: ReplayRow| ReplayRow {
         cell: format!("{} {host}", row.cell),
         provenance: Provenance { host: host.to_owned(), ..Provenance::default() },
         ..row
     };
     let untouched = |row: ReplayRow| ReplayRow { work: Work::None, ..row };
-    report(
-        dir.path(),
-        &[
-            on("a", untouched(host("empty-loop", 1, 3))),
-            on("a", untouched(host("empty-loop", 4, 4))),
-            on("a", host("tlsf", 1, 30)),
-            on("a", host("tlsf", 4, 40)),
-            on("b", host("tlsf", 4, 50)),
-        ],
-    );
-    let requests = read(dir.path(), "tables/requests.csv");
+    let files = report(&[
+        on("a", untouched(host("empty-loop", 1, 3))),
+        on("a", untouched(host("empty-loop", 4, 4))),
+        on("a", host("tlsf", 1, 30)),
+        on("a", host("tlsf", 4, 40)),
+        on("b", host("tlsf", 4, 50)),
+    ]);
+    let requests = files.text("tables/requests.csv");
     assert!(requests.lines().any(|line| line.contains("tlsf") && line.contains(",80,60,54,")), "{requests}");
     assert!(requests.lines().any(|line| line.contains("empty-loop") && line.contains(",80,6,,")));
-    let threads = read(dir.path(), "tables/threads.csv");
+    let threads = files.text("tables/threads.csv");
     let line = |host: &str| {
         let words = format!("tlsf,host (machine {host})");
         threads.lines().find(|line| line.contains(&words))
     };
     assert!(line("a").expect("one thread").contains(",1,60,54,"), "{threads}");
-    assert!(threads.contains("tlsf,host (machine a),pages,4,80,72,"), "{threads}");
+    threads.has(["tlsf,host (machine a),pages,4,80,72,"]);
     assert!(line("b").expect("four threads").contains(",4,100,,"), "no loop of that machine: {threads}");
 }
 
 #[test]
 fn machines_and_devices_share_no_figure() {
-    let dir = folder();
     let on = |host: &str, cpu: &str, row: ReplayRow| ReplayRow {
         cell: format!("{} {host}", row.cell),
         provenance: Provenance { host: host.to_owned(), cpu: cpu.to_owned(), ..Provenance::default() },
@@ -132,17 +121,14 @@ fn machines_and_devices_share_no_figure() {
         work: Work::None,
         ..row
     };
-    report(
-        dir.path(),
-        &[
-            on("a1", "Fast", host("glibc", 1, 10)),
-            on("a1", "Fast", host("glibc", 4, 20)),
-            on("b2", "Slow", host("tlsf", 1, 100)),
-            on("b2", "Slow", host("tlsf", 4, 200)),
-            gpu("H1", row(ALEXNET, "plan", &[1 << 20; 3])),
-            gpu("H2", row(ALEXNET, "cuda-malloc", &[1 << 20; 3])),
-        ],
-    );
+    let files = report(&[
+        on("a1", "Fast", host("glibc", 1, 10)),
+        on("a1", "Fast", host("glibc", 4, 20)),
+        on("b2", "Slow", host("tlsf", 1, 100)),
+        on("b2", "Slow", host("tlsf", 4, 200)),
+        gpu("H1", row(ALEXNET, "plan", &[1 << 20; 3])),
+        gpu("H2", row(ALEXNET, "cuda-malloc", &[1 << 20; 3])),
+    ]);
     for (page, title, one, other) in [
         ("threads.html", "Latency by threads, host (Fast), pages", "glibc", "tlsf"),
         ("threads.html", "Latency by threads, host (Slow), pages", "tlsf", "glibc"),
@@ -151,7 +137,7 @@ fn machines_and_devices_share_no_figure() {
         ("requests.html", "CPU time of a request and its free: host (Slow), pages", "tlsf", "glibc"),
         ("requests.html", "Wall time of a propagation over its requests: cuda:0 (H1)", "plan", "cuda-malloc"),
     ] {
-        let text = read(dir.path(), page);
+        let text = files.text(page);
         let from = text.find(&format!("aria-label=\"{title}")).unwrap_or_else(|| panic!("{title}: {text}"));
         let figure = text[from..].split("</svg>").next().unwrap_or_default();
         assert!(figure.contains(one) && !figure.contains(other), "{title}: {figure}");
@@ -160,7 +146,6 @@ fn machines_and_devices_share_no_figure() {
 
 #[test]
 fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
-    let dir = folder();
     let on = |host: &str, started_ns: u64, row: ReplayRow| ReplayRow {
         cell: format!("{} {host}", row.cell),
         started_ns,
@@ -168,39 +153,34 @@ fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
         ..row
     };
     let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
-    report(
-        dir.path(),
-        &[
-            on("0123456789", 1, host("glibc", 4, 10)),
-            on("abcdefghij", 2, host("glibc", 4, 20)),
-            on("0123456789", 1, pool()),
-            on("abcdefghij", 2, pool()),
-        ],
-    );
-    let threads = read(dir.path(), "tables/threads.csv");
+    let files = report(&[
+        on("0123456789", 1, host("glibc", 4, 10)),
+        on("abcdefghij", 2, host("glibc", 4, 20)),
+        on("0123456789", 1, pool()),
+        on("abcdefghij", 2, pool()),
+    ]);
+    let threads = files.text("tables/threads.csv");
     for digits in ["01234567", "abcdefgh"] {
-        assert!(threads.contains(&format!("host (Same, machine {digits})")), "{threads}");
+        threads.has([&format!("host (Same, machine {digits})")]);
     }
-    assert_eq!(read(dir.path(), "tables/times.csv").matches("cupy4-pool,simulated,").count(), 1);
+    assert_eq!(files.text("tables/times.csv").matches("cupy4-pool,simulated,").count(), 1);
 }
 
 #[test]
 fn threads_have_latency_and_the_wait_for_locks() {
-    let dir = folder();
     let rows = [host("glibc", 1, 10), host("glibc", 4, 40), host("plan", 1, 2), host("plan", 4, 2)];
-    report(dir.path(), &rows);
-    let csv = read(dir.path(), "tables/threads.csv");
+    let files = report(&rows);
+    let csv = files.text("tables/threads.csv");
     let line = csv.lines().find(|line| line.contains("glibc,host,pages,4")).expect("four threads");
     // 3 x 52000 ns over 80 requests, 50 + 2 propagations, 4 threads.
-    assert!(line.contains(",80,,120,") && line.contains(",9.4,"), "{line}");
-    let page = read(dir.path(), "threads.html");
-    assert!(page.contains("Latency by threads, host, pages: chainer/alexnet/train/b32"), "{page}");
+    line.has([",80,,120,", ",9.4,"]);
+    let page = files.text("threads.html");
+    page.has(["Latency by threads, host, pages: chainer/alexnet/train/b32"]);
     assert!(page.contains(">threads<"), "a name on the axis");
 }
 
 #[test]
 fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
-    let dir = folder();
     // Processes differ far more than contenders do, so they are compared pairwise.
     let on_device = |contender: &str, l2_bytes: u64, times: [u64; 6]| -> Vec<ReplayRow> {
         let process = |(repetition, wall_ns): (u32, u64)| {
@@ -218,8 +198,7 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
     let mut other_run = on_device("cupy4-pool", 50 << 20, slower(800));
     other_run.iter_mut().for_each(|row| row.started_ns = 2);
     let near = [10_010, 19_990, 30_010, 39_990, 50_010, 59_990];
-    report(
-        dir.path(),
+    let files = report(
         &[
             on_device("plan", 50 << 20, times),
             on_device("plan/shuffled", 50 << 20, slower(5)),
@@ -231,7 +210,7 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
         ]
         .concat(),
     );
-    let gains = read(dir.path(), "tables/gains.csv");
+    let gains = files.text("tables/gains.csv");
     let line = |contender: &str| {
         let words = format!("{ALEXNET},{contender},");
         gains.lines().find(|line| line.starts_with(&words)).map(str::to_owned)
@@ -245,13 +224,11 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
     assert!(few.contains(",not judged,10,,,") && few.ends_with(",5,,yes"), "{few}");
     assert!(line("cupy4-pool").is_none(), "no process of another run took turns with the plan: {gains}");
     assert!(line("plan/shuffled").is_none() && line("plan").is_none(), "{gains}");
-    let page = read(dir.path(), "time.html");
-    assert!(page.contains("What planned addresses save"), "{page}");
+    files.has("time.html", ["What planned addresses save"]);
 }
 
 #[test]
 fn a_report_without_a_plan_on_real_memory_has_nothing_to_say_of_gains() {
-    let dir = folder();
-    report(dir.path(), &[memory(), vec![host("tlsf", 1, 30)]].concat());
-    assert!(!dir.path().join("out/tables/gains.csv").exists());
+    let files = report(&[memory(), vec![host("tlsf", 1, 30)]].concat());
+    assert!(!files.contains_key("tables/gains.csv"));
 }

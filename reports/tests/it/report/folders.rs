@@ -6,7 +6,8 @@ use planlab_files::FolderError;
 use planlab_reports::{Report, ReportError, ReportOptions};
 use planlab_results::{Status, Store};
 
-use super::{empty_store, failure, options, read, store, text, write_report, written};
+use super::{empty_store, failure, options, store, written};
+use crate::files::{Files, Parts};
 
 #[test]
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
@@ -14,15 +15,11 @@ fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
     let out = dir.path().join("out");
     // A page of an earlier report that this one lacks.
     fs::write(out.join("stale.html"), "old").expect("writes");
-    let manifest = text(&files, "report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
+    let manifest = files.text("report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
     fs::write(out.join("report.json"), manifest).expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     report.write(&out).expect("writes");
-    let again = read(&out);
-    assert!(files.keys().eq(again.keys()), "{:?}", again.keys());
-    for (name, content) in &files {
-        assert!(again[name] == *content, "{name} differs");
-    }
+    files.assert_same(&Files::read(&out));
     let left: Vec<_> = fs::read_dir(dir.path()).expect("reads").collect();
     assert_eq!(left.len(), 2, "no temporary folder is left: {left:?}");
 }
@@ -48,7 +45,7 @@ fn notes_beside_a_report_stay() {
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     let error = report.write(&out).expect_err("refused");
     assert!(error.to_string().contains("tables/notes.txt"), "{error}");
-    assert_eq!(read(&out).len(), files.len() + 1);
+    assert_eq!(Files::read(&out).len(), files.len() + 1);
 }
 
 #[test]
@@ -72,7 +69,7 @@ fn a_report_of_an_earlier_version_is_refused_with_a_way_out() {
         fs::write(out.join("report.json"), marker).expect("writes");
         let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
         let error = report.write(&out).expect_err("refused").to_string();
-        assert!(error.contains("remove") && error.contains("name another folder"), "{error}");
+        error.has(["remove", "name another folder"]);
     }
 }
 
@@ -91,8 +88,8 @@ fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
     let mut row = failure("a/b", "p", Status::Feasible, "");
     (row.height, row.plan) = (Some(100), Some("ab".repeat(32)));
     store.append(&row).expect("appends");
-    let files = write_report(dir.path(), ReportOptions::default());
-    assert!(text(&files, "workloads/a.b.html").contains("does not hold this instance"));
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    assert!(files.text("workloads/a.b.html").contains("does not hold this instance"));
     assert!(files.keys().all(|name| !name.starts_with("maps/")));
 }
 
@@ -109,12 +106,12 @@ fn a_damaged_store_has_a_report_that_says_so() {
     let report = Report::from_store(&root, options()).expect("reads");
     assert_eq!(report.findings().len(), 2, "{:?}", report.findings());
     report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
-    let run = text(&files, "run.html");
-    assert!(run.contains("The store is damaged: 2 of the instances and plans"), "{run}");
-    assert!(text(&files, "index.html").contains("2 instances or plans cannot be read."));
-    assert!(text(&files, "tables/failures.csv").contains("missing file"));
+    let files = Files::read(&dir.path().join("out"));
+    let run = files.text("run.html");
+    run.has(["The store is damaged: 2 of the instances and plans"]);
+    assert!(files.text("index.html").contains("2 instances or plans cannot be read."));
+    assert!(files.text("tables/failures.csv").contains("missing file"));
     let instance = fs::read_dir(root.join("instances")).expect("reads").next().expect("has one");
     fs::write(instance.expect("reads").path(), "damaged").expect("writes");
-    assert!(text(&write_report(dir.path(), options()), "run.html").contains("The store is damaged: 1 of"));
+    Files::of_report(dir.path(), options()).has("run.html", ["The store is damaged: 1 of"]);
 }

@@ -5,8 +5,6 @@ mod pages;
 mod rankings;
 mod tables;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use planlab_dsa::{
@@ -14,6 +12,8 @@ use planlab_dsa::{
 };
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
+
+use crate::files::Files;
 
 const NASTY: &str = "synthetic/</script><img src=x onerror=alert(1)>/n3";
 
@@ -127,13 +127,13 @@ fn options() -> ReportOptions {
     options
 }
 
-fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+fn written() -> (tempfile::TempDir, Files) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     store(&dir.path().join("store"));
     let out = dir.path().join("out");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     let written = report.write(&out).expect("writes");
-    let files = read(&out);
+    let files = Files::read(&out);
     assert_eq!(written.files, files.len());
     assert_eq!(written.pages, files.keys().filter(|name| name.ends_with(".html")).count());
     (dir, files)
@@ -144,33 +144,4 @@ fn empty_store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let store = Store::open(dir.path().join("store")).expect("opens");
     (dir, store)
-}
-
-/// Writes a report of the folder's `store` into its folder `out`; returns the files.
-pub(crate) fn write_report(dir: &Path, options: ReportOptions) -> BTreeMap<String, Vec<u8>> {
-    let report = Report::from_store(dir.join("store"), options).expect("reads");
-    report.write(dir.join("out")).expect("writes");
-    read(&dir.join("out"))
-}
-
-/// All files of a folder, by their relative path.
-pub(crate) fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("reads") {
-            let path = entry.expect("reads").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(root).expect("lies inside").display().to_string();
-                files.insert(name, fs::read(path).expect("reads"));
-            }
-        }
-    }
-    files
-}
-
-pub(crate) fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
-    String::from_utf8(files[name].clone()).expect("is text")
 }

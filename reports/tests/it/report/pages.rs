@@ -7,13 +7,14 @@ use planlab_reports::{ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
 use planlab_results::{Record, Status, Store};
 
-use super::{NASTY, Row, append, empty_store, failure, instance, text, write_report, written};
+use super::{NASTY, Row, append, empty_store, failure, instance, written};
+use crate::files::{Files, Parts};
 
 #[test]
 fn pages_need_no_network_and_their_links_lead_somewhere() {
     let (_dir, files) = written();
     for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
-        let page = text(&files, name);
+        let page = files.text(name);
         assert!(!page.contains("http"), "{name} names an address");
         let folder = Path::new(name).parent().expect("lies in a folder");
         for link in links(&page) {
@@ -46,12 +47,12 @@ fn links(page: &str) -> Vec<String> {
 fn names_are_escaped_everywhere() {
     let (_dir, files) = written();
     for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html") || name.ends_with(".svg")) {
-        let page = text(&files, name);
+        let page = files.text(name);
         for raw in ["<img src=x", "</script><img", "<SEGV>", "last <line>", "h<ost>", "<b>grad"] {
             assert!(!page.contains(raw), "{name} holds {raw}");
         }
     }
-    let cells = text(&files, "cells.html");
+    let cells = files.text("cells.html");
     let start =
         cells.find("type=\"application/json\">").expect("has data") + "type=\"application/json\">".len();
     let end = start + cells[start..].find("</script>").expect("ends");
@@ -98,7 +99,7 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     let maps = |most: usize| {
         let mut options = ReportOptions::default();
         options.maps = most;
-        let files = write_report(dir.path(), options);
+        let files = Files::of_report(dir.path(), options);
         let cells: Vec<String> = files.keys().filter(|name| name.starts_with("cells/")).cloned().collect();
         (cells, files)
     };
@@ -109,23 +110,21 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     // The worst plan of each planner has a map too, on the first of equal workloads.
     let all = ["best-fit", "exact", "fourth", "same-height", "second", "third"];
     assert_eq!(cells, [of("a.b.1", &all), of("a.b.2", &["best-fit", "exact", "second", "third"])].concat());
-    let worst = text(&files, "planners/fourth.html");
-    assert!(worst.contains("Its worst map") && worst.contains("<figure class=\"viewer\""), "{worst}");
+    let worst = files.text("planners/fourth.html");
+    worst.has(["Its worst map", "<figure class=\"viewer\""]);
     assert!(!worst.contains("Without a given capacity"), "{worst}");
     // The map of a plan that several planners found has the name of the page's own.
-    let shared = text(&files, "planners/same-plan.html");
-    for said in [
+    let shared = files.text("planners/same-plan.html");
+    shared.has([
         "Without a given capacity it is optimal on every workload of up to 2\u{202f}000 buffers that it ran on. The map \
          is of a/b/1. exact found the same plan.",
         "<a href=\"../cells/a.b.1--exact.html\">The plan in full</a> (under that name), ",
         "aria-label=\"Map of memory over time: same-plan\"",
         "\"name\":\"same-plan\"",
-    ] {
-        assert!(shared.contains(said), "{said}\n{shared}");
-    }
+    ]);
     assert!(!shared.contains("worst map") && !shared.contains("\"name\":\"exact\""), "{shared}");
-    assert!(text(&files, "cells/a.b.1--exact.html").contains("\"name\":\"exact\""));
-    let table = text(&files, "tables/cells.csv");
+    assert!(files.text("cells/a.b.1--exact.html").contains("\"name\":\"exact\""));
+    let table = files.text("tables/cells.csv");
     let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
     assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
     assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 12, "{table}");
@@ -152,7 +151,7 @@ fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
     for row in [large, silent, lost, late, given] {
         store.append(&row).expect("appends");
     }
-    let files = write_report(dir.path(), ReportOptions::default());
+    let files = Files::of_report(dir.path(), ReportOptions::default());
     let whole = "Without a given capacity it is optimal on every workload of up to 2\u{202f}000 buffers";
     let partly = "cells without a given capacity, on workloads of up to 2\u{202f}000 buffers, 1 is optimal.";
     for (planner, said) in [
@@ -161,7 +160,7 @@ fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
         ("lost", format!("Of its 3 {partly}")),
         ("limited", format!("{whole} that it ran on.")),
     ] {
-        let page = text(&files, &format!("planners/{planner}.html"));
+        let page = files.text(&format!("planners/{planner}.html"));
         assert!(page.contains(&format!("{said} The map is of a/b/1.")), "{said}\n{page}");
     }
 }
@@ -191,9 +190,9 @@ fn the_front_page_recommends_and_finds_from_rows() {
         let known = planlab_reports::KnownPlanner { summary, kind, ..Default::default() };
         options.planners.insert(planner.to_owned(), known);
     }
-    let files = write_report(dir.path(), options);
-    let page = text(&files, "index.html");
-    for said in [
+    let files = Files::of_report(dir.path(), options);
+    let page = files.text("index.html");
+    page.has([
         "<p class=\"lead\">Use <a href=\"planners/exact.html\">exact</a>; <a href=\"planners/quick.a.html\">quick/a</a> \
          if a millisecond counts: no planner comes closer to the proven bounds on the 3 workloads compared here; if \
          several come equally close, this is the default, or else the quickest. For other nets use \
@@ -206,17 +205,13 @@ fn the_front_page_recommends_and_finds_from_rows() {
         "4 variants of planners on the same 3 of 3 recorded nets",
         "aria-label=\"Gap against planning time\"",
         "aria-label=\"Performance profile of heights\"",
-    ] {
-        assert!(page.contains(said), "{said}\n{page}");
-    }
+    ]);
     // Without replays nothing is said of memory or allocators.
     assert!(!page.contains("Memory saved by net") && !page.contains("closest pool"), "{page}");
     let (before, after) = (page.find("Findings"), page.find("<table"));
     assert!(before.is_some() && before < after, "the findings come before any table");
-    let planner = text(&files, "planners/quick.a.html");
-    for said in ["Places in &lt;turn&gt;.", "number 2 of 4 planners", "quick.b.html", "higher on 3."] {
-        assert!(planner.contains(said), "{said}\n{planner}");
-    }
+    let planner = files.text("planners/quick.a.html");
+    planner.has(["Places in &lt;turn&gt;.", "number 2 of 4 planners", "quick.b.html", "higher on 3."]);
     assert!(planner.contains("<a href=\"../planners/exact.html\">exact</a>"), "its rival: {planner}");
     assert_eq!(files.keys().filter(|name| name.starts_with("planners/")).count(), 5);
 }
@@ -238,14 +233,14 @@ fn planners_that_tie_share_their_rank() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let planners = [("a", 96), ("b", 96), ("c", 96), ("d", 108), ("e", 120), ("f", 120)];
     heights(&dir.path().join("store"), &planners);
-    let files = write_report(dir.path(), ReportOptions::default());
+    let files = Files::of_report(dir.path(), ReportOptions::default());
     for (planner, rank) in [
         ("a", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
         ("c", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
         ("d", "number 4 of 6 planners on the same 3 workloads"),
         ("f", "number 5 of 6 planners, tied with 1 other, on the same 3 workloads"),
     ] {
-        let page = text(&files, &format!("planners/{planner}.html"));
+        let page = files.text(&format!("planners/{planner}.html"));
         assert!(page.contains(rank), "{rank}\n{page}");
     }
 }
@@ -256,8 +251,8 @@ fn gaps_of_many_planners_begin_with_the_best() {
     let names: Vec<String> = (0..20).map(|number| format!("p{number:02}")).collect();
     let planners: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(96..).collect();
     heights(&dir.path().join("store"), &planners);
-    let files = write_report(dir.path(), ReportOptions::default());
-    let page = text(&files, "gaps.html");
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let page = files.text("gaps.html");
     let tables: Vec<&str> = page.split("<table").skip(1).collect();
     let columns = |table: &str| -> Vec<String> {
         let heads = table.split("</thead>").next().unwrap_or_default().split("<span>").skip(1);
@@ -269,11 +264,8 @@ fn gaps_of_many_planners_begin_with_the_best() {
         assert_eq!(columns(pair[1]), names[12..]);
         assert!(pair[0].contains("<details><summary>8 more planners</summary>"), "{page}");
     }
-    assert!(page.contains("Scroll sideways"), "{page}");
-    assert_eq!(
-        text(&files, "tables/gaps.csv").lines().next().map(|line| line.matches(',').count()),
-        Some(20)
-    );
+    page.has(["Scroll sideways"]);
+    assert_eq!(files.text("tables/gaps.csv").lines().next().map(|line| line.matches(',').count()), Some(20));
 }
 
 #[test]
@@ -314,28 +306,26 @@ fn models_have_their_costs_orders_and_curves() {
     let mut options = ReportOptions::default();
     options.nets.kept_bytes = |_| Some(1_000);
     options.nets.draw = |key| Some(format!("<svg width=\"40pt\" height=\"80pt\">{key}</svg>"));
-    let files = write_report(dir.path(), options);
-    let largest = text(&files, "tables/model_largest_batch.csv");
-    assert!(largest.contains("vgg16/train,portfolio,1000,>= 4,>= 4,"), "{largest}");
-    assert!(largest.contains("vgg16/train,pytorch-caching (allocator),1000,2 to 3,>= 4,"), "{largest}");
-    assert!(text(&files, "nets/model.vgg16.train.b4.svg").contains("model/vgg16/train/b4"));
-    assert!(text(&files, "models.html").contains("nets/model.vgg16.train.b4.svg"));
-    let cost = text(&files, "tables/memory_cost.csv");
-    assert!(cost.contains("model/vgg16/train/b4,900,700,600,451,60,410,400,0.1\n"), "{cost}");
-    let orders = text(&files, "tables/model_orders.csv");
-    assert!(
-        orders.contains("model/vgg16/train/b4,best,290,400,300,-0.25,410,320,-0.219512195\n"),
-        "{orders}"
+    let files = Files::of_report(dir.path(), options);
+    let largest = files.text("tables/model_largest_batch.csv");
+    largest.has([
+        "vgg16/train,portfolio,1000,>= 4,>= 4,",
+        "vgg16/train,pytorch-caching (allocator),1000,2 to 3,>= 4,",
+    ]);
+    assert!(files.text("nets/model.vgg16.train.b4.svg").contains("model/vgg16/train/b4"));
+    assert!(files.text("models.html").contains("nets/model.vgg16.train.b4.svg"));
+    files.has("tables/memory_cost.csv", ["model/vgg16/train/b4,900,700,600,451,60,410,400,0.1\n"]);
+    files.has(
+        "tables/model_orders.csv",
+        ["model/vgg16/train/b4,best,290,400,300,-0.25,410,320,-0.219512195\n"],
     );
-    let safety = text(&files, "tables/model_safety.csv");
-    assert!(
-        safety.contains("model/vgg16/train/b4,pairs,100,7,0,400,400,0,410,500,0.219512195\n"),
-        "{safety}"
+    files.has(
+        "tables/model_safety.csv",
+        ["model/vgg16/train/b4,pairs,100,7,0,400,400,0,410,500,0.219512195\n"],
     );
-    let workspaces = text(&files, "tables/model_workspaces.csv");
-    assert!(workspaces.contains("model/vgg16/train/b4,x20,410,420\n"), "{workspaces}");
+    files.has("tables/model_workspaces.csv", ["model/vgg16/train/b4,x20,410,420\n"]);
     for plot in ["vgg16.train-memory-by-batch", "model.vgg16.train.b4-memory-by-workspace-in-mib"] {
-        let svg = text(&files, &format!("plots/{plot}.svg"));
+        let svg = files.text(&format!("plots/{plot}.svg"));
         assert!(svg.contains("load") && svg.contains("portfolio"), "{plot}");
     }
 }

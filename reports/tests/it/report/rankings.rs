@@ -1,14 +1,13 @@
 //! Rankings: who has no answer is named and counts with a penalty, who ran on few workloads comes behind.
 
-use std::collections::BTreeMap;
-
 use planlab_reports::ReportOptions;
 use planlab_results::Status;
 
-use super::{Row, append, empty_store, failure, text, write_report};
+use super::{Row, append, empty_store, failure};
+use crate::files::{Files, Parts};
 
 /// Eight workloads: `late` is optimal on seven and out of time on the last, `easy` ran on the first two alone.
-fn files() -> BTreeMap<String, Vec<u8>> {
+fn files() -> Files {
     let (dir, mut store) = empty_store();
     for number in 1..=8 {
         let workload = &format!("tool/net/{number}");
@@ -36,7 +35,7 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     }
     store.append(&failure("tool/net/8", "foreign", Status::Unsupported, "no pins")).expect("appends");
     store.compact().expect("compacts");
-    write_report(dir.path(), ReportOptions::default())
+    Files::of_report(dir.path(), ReportOptions::default())
 }
 
 /// Where each of these comes first, in the order of the page.
@@ -50,17 +49,15 @@ fn places<'n>(page: &str, names: &[&'n str]) -> Vec<&'n str> {
 #[test]
 fn the_front_page_names_who_has_no_answer() {
     let files = files();
-    let index = text(&files, "index.html");
-    assert!(index.contains("1 row ended without an answer: late 1."), "{index}");
+    let index = files.text("index.html");
+    index.has(["1 row ended without an answer: late 1."]);
     assert!(!index.contains("Nothing failed"), "{index}");
-    for said in [
+    index.has([
         "A cell without an answer counts with a gap of 100 % and its time limit; no gap counts for more.",
         "Left out: easy, foreign (did not run on all of these); picky (do not support one of these, or were interrupted).",
-    ] {
-        assert!(index.contains(said), "{said}: {index}");
-    }
+    ]);
     // (0.01^7 * 1.01)^(1/8) - 0.01, 6 and 64 of 96 bytes; 164 of 96 count as 96.
-    insta::assert_snapshot!(text(&files, "tables/families.csv"), @r"
+    insta::assert_snapshot!(files.text("tables/families.csv"), @r"
     family,best,variants,mean_gap,mean_time_ns,no_answer,summary
     late,late,1,0.007804926,1373745.1,1,
     close,close,1,0.0625,1000,0,
@@ -72,13 +69,10 @@ fn the_front_page_names_who_has_no_answer() {
 #[test]
 fn a_planner_on_few_workloads_does_not_lead() {
     let files = files();
-    let page = text(&files, "gaps.html");
+    let page = files.text("gaps.html");
     let order = [">late<", ">close<", ">far<", ">easy (2 of 8)<"];
     assert_eq!(places(&page, &order), order);
-    assert!(
-        page.contains("the 8 of 8 workloads that all planners on at least half of them ran on"),
-        "{page}"
-    );
-    let svg = text(&files, "plots/gap-by-planner.svg");
+    page.has(["the 8 of 8 workloads that all planners on at least half of them ran on"]);
+    let svg = files.text("plots/gap-by-planner.svg");
     assert_eq!(places(&svg, &order), order);
 }

@@ -4,7 +4,8 @@ use planlab_dsa::{Evidence, Stop};
 use planlab_reports::{Report, ReportOptions};
 use planlab_results::Status;
 
-use super::{empty_store, failure, read, text, write_report, written};
+use super::{empty_store, failure, written};
+use crate::files::{Files, Parts};
 
 #[test]
 fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
@@ -30,7 +31,7 @@ fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
             assert!(files.contains_key(&format!("tables/{name}.{end}")), "{name}.{end}");
         }
     }
-    let workloads = text(&files, "tables/workloads.csv");
+    let workloads = files.text("tables/workloads.csv");
     insta::assert_snapshot!(workloads, @r#"
     workload,buffers,load_bytes,height_bytes,gap,planner,cells
     chainer/alexnet/train/b8,3,96,96,0,best-fit,3
@@ -42,44 +43,43 @@ fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
 #[test]
 fn the_leaderboard_counts_answers_and_failures() {
     let (_dir, files) = written();
-    insta::assert_snapshot!(text(&files, "tables/leaderboard.csv"), @r#"
+    insta::assert_snapshot!(files.text("tables/leaderboard.csv"), @r#"
     planner,workloads,cells,answers,optimal,proved,mean_gap,gap_count,no_answer,failures,mean_time_ns,time_count
     best-fit,3,3,3,3,3,0,3,0,0,2000,3
     bump,3,3,3,0,0,0.666666667,3,0,0,500,3
     crasher,1,1,0,0,0,1,1,1,1,1000000000,1
     slow,1,1,0,0,0,1,1,1,0,1000000000,1
     "#);
-    insta::assert_snapshot!(text(&files, "tables/failures.csv"), @r#"
+    insta::assert_snapshot!(files.text("tables/failures.csv"), @r#"
     planner,status,rows,workload,reason,exit,stderr
     crasher,crashed,1,synthetic/</script><img src=x onerror=alert(1)>/n3,signal <SEGV>,signal 11,last <line>
     "#);
-    let index = text(&files, "index.html");
-    assert!(index.contains("1 kind of failure needs an explanation."), "{index}");
-    let run = text(&files, "run.html");
+    files.has("index.html", ["1 kind of failure needs an explanation."]);
+    let run = files.text("run.html");
     let (failures, ran) = (run.find("Unexplained failures"), run.find("What ran"));
     assert!(failures.is_some() && failures < ran, "failures come first");
-    let memory = text(&files, "memory.html");
+    let memory = files.text("memory.html");
     assert!(memory.contains("alexnet b8: framework's pool: 128 B"), "the figure of nets has the pool");
 }
 
 #[test]
 fn leaderboards_by_suite_say_what_was_compared() {
     let (_dir, files) = written();
-    insta::assert_snapshot!(text(&files, "tables/leaderboard-test.csv"), @r#"
+    insta::assert_snapshot!(files.text("tables/leaderboard-test.csv"), @r#"
     planner,common_gap,common_time_ns,workloads,cells,answers,optimal,mean_gap,mean_time_ns,no_answer,failures
     best-fit,0,2000,3,3,3,3,0,2000,0,0
     bump,0.666666667,500,3,3,3,0,0.666666667,500,0,0
     crasher,,,1,1,0,0,1,1000000000,1,1
     slow,,,1,1,0,0,1,1000000000,1,0
     "#);
-    let page = text(&files, "boards.html");
-    assert!(page.contains("4 planners on 3 workloads of 3 buffers (chainer/alexnet 2, "), "{page}");
-    assert!(
-        page.contains("Compared on 3 of these; left out: 2 variants, not run on all of those."),
-        "{page}"
-    );
-    assert!(page.contains("All 4 variants") && page.contains("href=\"planners/best-fit.html\""), "{page}");
-    insta::assert_snapshot!(text(&files, "tables/families-test.csv"), @r#"
+    let page = files.text("boards.html");
+    page.has([
+        "4 planners on 3 workloads of 3 buffers (chainer/alexnet 2, ",
+        "Compared on 3 of these; left out: 2 variants, not run on all of those.",
+        "All 4 variants",
+        "href=\"planners/best-fit.html\"",
+    ]);
+    insta::assert_snapshot!(files.text("tables/families-test.csv"), @r#"
     family,best,variants,mean_gap,mean_time_ns,no_answer,summary
     best-fit,best-fit,1,0,2000,0,
     bump,bump,1,0.666666667,500,0,
@@ -104,12 +104,10 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
         }
         store.append(&row).expect("appends");
     }
-    let files = write_report(dir.path(), ReportOptions::default());
-    let fits = text(&files, "tables/scale-fits.csv");
-    assert!(fits.contains("synthetic/chain,p,1,1,1,3,1,1,,,,"), "{fits}");
-    let page = text(&files, "scale.html");
-    assert!(page.contains("timeout after 1.00 s") && page.contains("n^1.00"), "{page}");
-    assert!(page.contains("feasible, cut after 1.00 s"), "{page}");
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    files.has("tables/scale-fits.csv", ["synthetic/chain,p,1,1,1,3,1,1,,,,"]);
+    let page = files.text("scale.html");
+    page.has(["timeout after 1.00 s", "n^1.00", "feasible, cut after 1.00 s"]);
     assert!(files.contains_key("plots/planning-time-against-size-synthetic.chain.svg"), "{:?}", files.keys());
 }
 
@@ -119,12 +117,12 @@ fn claims_stand_beside_the_figures_of_the_records() {
     let mut row = failure("chainer/alexnet/infer/b1", "mip/highs", Status::Optimal, "");
     (row.height, row.load, row.bound) = (Some(10_169_344), 10_169_344, 10_169_344);
     store.append(&row).expect("appends");
-    let files = write_report(dir.path(), ReportOptions::default());
-    let claims = text(&files, "tables/claims.csv");
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let claims = files.text("tables/claims.csv");
     let line = claims.lines().find(|line| line.starts_with("cplex-alexnet,")).expect("the claim");
-    assert!(line.contains("10169344 bytes (9.70 MiB),within,1,1,"), "{line}");
-    assert!(claims.contains("not measured here"), "{claims}");
-    assert!(text(&files, "claims.html").contains("workloads/chainer.alexnet.infer.b1.html"));
+    line.has(["10169344 bytes (9.70 MiB),within,1,1,"]);
+    claims.has(["not measured here"]);
+    assert!(files.text("claims.html").contains("workloads/chainer.alexnet.infer.b1.html"));
 }
 
 #[test]
@@ -139,7 +137,7 @@ fn limits_split_a_planner_only_where_one_was_reached() {
             store.append(&row).expect("appends");
         }
     }
-    let board = text(&write_report(dir.path(), ReportOptions::default()), "tables/leaderboard.csv");
+    let board = Files::of_report(dir.path(), ReportOptions::default()).text("tables/leaderboard.csv");
     let names: Vec<&str> = board.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert_eq!(names, ["exact @ 1 s", "quick", "exact @ 60 s"]);
 }
@@ -155,10 +153,10 @@ fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
     assert_eq!(report.findings().iter().filter(|finding| finding.is_refutation()).count(), 1);
     report.write(dir.path().join("out")).expect("writes");
-    let files = read(&dir.path().join("out"));
-    let gaps = text(&files, "tables/gaps.csv");
+    let files = Files::read(&dir.path().join("out"));
+    let gaps = files.text("tables/gaps.csv");
     assert_eq!(gaps.lines().nth(1), Some("a/b/c,0.047619048,0.142857143,0.238095238"), "all against 105");
-    assert!(text(&files, "run.html").contains("liar claims that no plan is lower than 115 bytes (mip)"));
+    assert!(files.text("run.html").contains("liar claims that no plan is lower than 115 bytes (mip)"));
 }
 
 #[test]
@@ -173,13 +171,13 @@ fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
         row.height = Some(height);
         store.append(&row).expect("appends");
     }
-    let files = write_report(dir.path(), ReportOptions::default());
+    let files = Files::of_report(dir.path(), ReportOptions::default());
     assert_eq!(
-        text(&files, "tables/leaderboard.csv").lines().nth(1),
+        files.text("tables/leaderboard.csv").lines().nth(1),
         Some("p,3,3,1,0,0,0.632498372,3,2,1,1000000000,2"),
         "one answer of three; the others count with a gap of 100 %"
     );
-    assert!(text(&files, "tables/gaps.csv").contains("a/b/2,out-of-memory"));
+    assert!(files.text("tables/gaps.csv").contains("a/b/2,out-of-memory"));
 }
 
 #[test]
@@ -194,18 +192,17 @@ fn cells_with_a_capacity_are_another_question() {
         (row.height, row.target_bytes, row.wall_limit_ns) = (Some(height), capacity, Some(2_500_000_000));
         store.append(&row).expect("appends");
     }
-    let files = write_report(dir.path(), ReportOptions::default());
-    let board = text(&files, "tables/leaderboard.csv");
+    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let board = files.text("tables/leaderboard.csv");
     assert_eq!(board.lines().count(), 3, "two planners were asked for their best: {board}");
     assert!(!board.contains("asked"), "{board}");
-    let workloads = text(&files, "tables/workloads.csv");
+    let workloads = files.text("tables/workloads.csv");
     let best = workloads.lines().nth(1).unwrap_or_default();
     assert!(best.starts_with("a/b/c,3,96,120,0.25,") && best.contains("free"), "{workloads}");
-    let cells = text(&files, "tables/cells.csv");
+    let cells = files.text("tables/cells.csv");
     assert!(
         cells.starts_with("workload,planner,map,seed,repetition,capacity_bytes,time_limit_s,threads,"),
         "{cells}"
     );
-    assert!(cells.contains(",7,0,100000,2.5,2,feasible,"), "{cells}");
-    assert!(cells.contains(",7,0,,2.5,2,feasible,") && cells.contains("capacity 100000 bytes"), "{cells}");
+    cells.has([",7,0,100000,2.5,2,feasible,", ",7,0,,2.5,2,feasible,", "capacity 100000 bytes"]);
 }
