@@ -26,7 +26,6 @@ pub(crate) struct Grounds<'a> {
     pub(crate) is_greedy: &'a dyn Fn(usize) -> bool,
 }
 
-/// The most findings.
 const MOST: usize = 5;
 /// A planner is quick if it takes no longer on average: 1 ms.
 const QUICK_NS: f64 = 1e6;

@@ -102,7 +102,6 @@ pub(crate) fn centered(size: f64, color: RGBColor) -> TextStyle<'static> {
     letters(size, color).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
-/// The width of a text in pixels.
 pub(crate) fn text_width(text: &str, size: f64) -> u32 {
     if !has_font() {
         return 0;
@@ -110,7 +109,6 @@ pub(crate) fn text_width(text: &str, size: f64) -> u32 {
     (FAMILY, size * EM).into_font().box_size(text).map_or(0, |(width, _)| width)
 }
 
-/// Draws a line through the points.
 pub(crate) fn line(chart: &mut Chart<'_>, points: Vec<(f64, f64)>, style: ShapeStyle, dashed: bool) -> Drawn {
     if dashed {
         chart.draw_series(DashedLineSeries::new(points, 6, 4, style))?;

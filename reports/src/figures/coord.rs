@@ -93,7 +93,6 @@ impl Axis {
         Self::new(title, Scale::Linear, 0.0..most.max(1.0), label)
     }
 
-    /// Numbers from 0.
     pub(crate) fn numbers(title: impl Into<String>, most: f64) -> Self {
         let label = |value: f64| if value < 1000.0 { rounded(value, 2) } else { short_count(value) };
         Self::new(title, Scale::Linear, 0.0..if most > 0.0 { most } else { 1.0 }, label)
@@ -170,7 +169,6 @@ impl Axis {
         Self { ticks: Some(ticks), ..Self::new(title, Scale::Log { base: 10.0, shift }, 0.0..high, label) }
     }
 
-    /// Shares from 0 to `most`.
     pub(crate) fn shares(title: impl Into<String>, most: f64) -> Self {
         Self { unit: 0.01, ..Self::new(title, Scale::Linear, 0.0..most, percent_tick) }
     }

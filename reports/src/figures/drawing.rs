@@ -12,7 +12,6 @@ use super::palette;
 use super::raster::Raster;
 use crate::ReportError;
 
-/// The drawing area of a figure.
 pub(crate) type Area<'a> = DrawingArea<Canvas<'a>, Shift>;
 pub(crate) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<Failure>>;
 type Paint = dyn Fn(&Area<'_>) -> Drawn + Send + Sync;

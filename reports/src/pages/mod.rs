@@ -42,7 +42,6 @@ pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
     Ok(pages)
 }
 
-/// The page of one planner.
 pub(crate) fn of_planner(site: &Site<'_>, planner: usize) -> Page {
     planner::page(site, planner)
 }

@@ -51,7 +51,6 @@ pub(crate) struct Entry {
     pub(crate) question: &'static str,
 }
 
-/// A part of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Heading(String),

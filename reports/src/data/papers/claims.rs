@@ -69,7 +69,6 @@ impl Basis {
 pub(crate) enum Kind {
     /// Bytes.
     Height,
-    /// Height over load.
     HeightOverLoad,
     /// Seconds to the answer.
     Seconds,

@@ -15,7 +15,6 @@ use crate::data::natural::natural;
 use crate::data::planners::compare::{Comparison, family};
 use crate::figures::Series;
 
-/// A workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) key: WorkloadKey,
@@ -40,15 +39,12 @@ pub(crate) struct Model {
     pub(crate) leaders: Vec<Leader>,
     /// All planners on all workloads, and those that ran on the common ones.
     pub(crate) whole: Leaders,
-    /// The leaders of each board.
     pub(crate) boards: Vec<(Board, Leaders)>,
     /// The reference planner (not in place, on the most workloads, with the least gap), and the comparisons with it.
     pub(crate) pairs: Option<(usize, Vec<HeightPairs>)>,
     /// Gaps by workload.
     pub(crate) gaps: Vec<Gap>,
-    /// Gaps by group of workloads.
     pub(crate) group_gaps: Vec<GroupGaps>,
-    /// Gaps by planner.
     pub(crate) planner_gaps: Vec<PlannerGaps>,
     /// The comparison that the summary shows.
     pub(crate) compared: Option<Comparison>,

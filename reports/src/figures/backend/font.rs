@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use plotters::style::FontStyle;
 
-/// The font family of all text.
 pub(crate) const FAMILY: &str = "sans-serif";
 /// Plotters measures a font from its lowest to its highest point; this is that size as a share of an em in our font.
 pub(crate) const EM: f64 = 1.164;

@@ -25,7 +25,6 @@ pub(super) struct Classes {
     of: Vec<usize>,
     /// Name and colour of each class.
     names: Vec<(String, RGBColor)>,
-    /// The bytes of each class.
     bytes: Vec<u64>,
     meaning: Meaning,
 }

@@ -45,7 +45,6 @@ impl Pixels {
         }
     }
 
-    /// The first column of a step.
     pub(super) fn column(&self, step: u32) -> usize {
         cell(f64::from(step) / f64::from(self.horizon.max(1)), self.columns)
     }

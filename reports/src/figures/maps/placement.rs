@@ -54,7 +54,6 @@ fn paint(layout: &Layout, peak: u32, pixels: Pixels, classes: &Classes) -> Raste
     raster
 }
 
-/// The legend.
 fn entries(classes: &Classes) -> Vec<Entry> {
     let entry = |(name, color): (&str, _)| Entry { key: Key::Box, color, text: name.to_owned() };
     let mut entries: Vec<Entry> = classes.names().map(entry).collect();

@@ -60,7 +60,6 @@ impl Sheet {
         }
     }
 
-    /// Draws the sheet into an area of its size.
     pub(super) fn draw(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
         let room = room(self.size.0);
         let mut chart = if is_narrow(self.size.0) {

@@ -7,7 +7,6 @@ use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, Shape, TEXT};
 use crate::figures::{Drawing, Drawn, Series};
 
-/// A mark of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) x: f64,

@@ -10,7 +10,6 @@ use crate::figures::palette::{BLUE, GRAY, MUTED, Shape, TEXT};
 use crate::figures::{Area, Drawing, Drawn, figure};
 use crate::format::{nanoseconds, percent};
 
-/// A planner.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spot {
     pub(crate) label: String,

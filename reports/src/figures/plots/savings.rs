@@ -9,7 +9,6 @@ use crate::figures::palette::{BLUE, ORANGE, TEXT};
 use crate::figures::{Drawing, figure};
 use crate::format::{count_real, percent};
 
-/// A bar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,

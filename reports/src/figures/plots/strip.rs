@@ -9,7 +9,6 @@ use crate::figures::palette::{MUTED, TEXT};
 use crate::figures::{Area, Drawing, Drawn, Series, figure};
 use crate::format::{count_real, percent};
 
-/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Strip {
     pub(crate) series: Series,

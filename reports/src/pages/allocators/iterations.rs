@@ -8,6 +8,7 @@ use planlab_results::replay::ReplayRow;
 use crate::data::nets::net_memory::own_pool;
 use crate::data::papers::paper::{Quantity, published};
 use crate::data::replays::{Case, Place};
+use crate::figures::Drawing;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::format::{bytes, count_real, nanoseconds, percent, real};
@@ -183,18 +184,6 @@ fn names(row: &ReplayRow) -> String {
 }
 
 fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
-    let cases = &group.cases;
-    let curves: Vec<Curve> = cases
-        .iter()
-        .map(|case| {
-            curve(case, &|row, at| {
-                let reserved = held.of(&row.performance.samples[at])?;
-                Some((real(reserved), bytes(reserved)))
-            })
-        })
-        .collect();
-    let ((_, most_x), (_, most_y)) = curves::ranges(&curves)?;
-    let axes = (Axis::counts("propagation", most_x), Axis::bytes("reserved", most_y));
     let (title, meaning) = match held {
         Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
         Held::End => (
@@ -204,10 +193,13 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
              request. The most that is held at once is not known for all contenders.",
         ),
     };
-    let title = format!("{title}: {}", group.name);
-    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
-    let most = cases.iter().map(|case| case.row().requested_peak).max()?;
-    let kept = cases.iter().find_map(|case| case.row().retained);
+    let y = |_, most| Axis::bytes("reserved", most);
+    let drawing = chart(group, title, y, |sample| {
+        let reserved = held.of(sample)?;
+        Some((real(reserved), bytes(reserved)))
+    })?;
+    let most = group.cases.iter().map(|case| case.row().requested_peak).max()?;
+    let kept = group.cases.iter().find_map(|case| case.row().retained);
     let kept = kept.map_or(String::new(), |kept| {
         format!(" {} more are kept over all iterations and are not included.", bytes(kept))
     });
@@ -216,21 +208,11 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
 }
 
 fn time(group: &Group<'_>) -> Option<Piece> {
-    let curves: Vec<Curve> = group
-        .cases
-        .iter()
-        .map(|case| {
-            curve(case, &|row, at| {
-                let sample = &row.performance.samples[at];
-                let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
-                (time > 0.0).then(|| (time, nanoseconds(time)))
-            })
-        })
-        .collect();
-    let ((_, most_x), (low, high)) = curves::ranges(&curves)?;
-    let axes = (Axis::counts("propagation", most_x), Axis::times("time of the propagation", low, high));
-    let title = format!("Time over iterations: {}", group.name);
-    let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
+    let y = |low, high| Axis::times("time of the propagation", low, high);
+    let drawing = chart(group, "Time over iterations", y, |sample| {
+        let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
+        (time > 0.0).then(|| (time, nanoseconds(time)))
+    })?;
     let caption = "Wall time of each propagation, including the time of a plan that is made at its end. The axis is \
                    logarithmic.";
     Some(Piece::figure(drawing, caption))
@@ -239,18 +221,28 @@ fn time(group: &Group<'_>) -> Option<Piece> {
 /// A value, and its text for people.
 type Shown = (f64, String);
 
-/// A value for each sample of the first process that has one.
-fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Curve {
-    let row = case.row();
-    let point = |at: usize| {
-        let (y, shown) = value(row, at)?;
-        let tip = format!("propagation {}: {shown}", at + 1);
-        Some(Point::new(&case.series, count_real(at + 1), y, &tip))
+/// A curve for each case: a value for each sample that has one, of the first process that was served.
+fn chart(
+    group: &Group<'_>,
+    title: &str,
+    y: fn(f64, f64) -> Axis,
+    value: impl Fn(&Sample) -> Option<Shown>,
+) -> Option<Drawing> {
+    let curve = |case: &&Case| {
+        let point = |(at, sample): (usize, &Sample)| {
+            let (y, shown) = value(sample)?;
+            let tip = format!("propagation {}: {shown}", at + 1);
+            Some(Point::new(&case.series, count_real(at + 1), y, &tip))
+        };
+        let samples = case.row().performance.samples.iter().enumerate();
+        Curve::joined(case.series.clone(), samples.filter_map(point).collect())
     };
-    Curve::joined(case.series.clone(), (0..row.performance.samples.len()).filter_map(point).collect())
+    let curves: Vec<Curve> = group.cases.iter().map(curve).collect();
+    let ((_, last), (low, high)) = curves::ranges(&curves)?;
+    let axes = (Axis::counts("propagation", last), y(low, high));
+    curves::plot(&format!("{title}: {}", group.name), HEIGHT, axes, curves)
 }
 
-/// All cases, each with its group.
 fn cases<'g, 'c>(groups: &'g [Group<'c>]) -> impl Iterator<Item = (&'g Group<'c>, &'c Case)> {
     groups.iter().flat_map(|group| group.cases.iter().map(move |case| (group, *case)))
 }

@@ -15,7 +15,6 @@ use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_results::table::{Table, Value, columns};
 
-/// The pool.
 const POOL: &str = "pytorch-caching";
 
 /// The suffix that distinguishes the key of a process from that of its window.

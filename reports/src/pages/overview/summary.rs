@@ -125,7 +125,6 @@ fn ran(model: &Model) -> String {
     )
 }
 
-/// The recommendation.
 fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
     let (closest, quick) = recommended(compared)?;
     let linked = |text: Text, label: &str| match site.model.planner_of(label) {

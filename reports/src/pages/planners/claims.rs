@@ -11,7 +11,6 @@ use crate::site::page::{Menu, Page, Piece};
 use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value, columns};
 
-/// Our figures for a claim.
 #[derive(Default)]
 struct Ours<'m> {
     /// Cells with the figure, each with its figure.

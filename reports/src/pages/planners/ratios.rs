@@ -75,7 +75,6 @@ the repetitions, an unanswered one counting as endless; repetitions of all plann
 in a process of its own. An answer is a plan that fits, verified, or a proof that none does. What the other planner
 claims without a plan proves nothing.";
 
-/// The machine and build of the rows.
 fn machine(rows: &[Record]) -> String {
     let all = |part: fn(&Record) -> String| {
         let parts: BTreeSet<String> = rows.iter().map(part).collect();

@@ -23,7 +23,6 @@ pub(crate) struct Frame {
     pub(crate) links: Vec<(String, Entry)>,
 }
 
-/// A page of a report.
 pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
     let root = "../".repeat(page.file.matches('/').count());
     let script =

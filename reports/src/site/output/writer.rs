@@ -59,7 +59,6 @@ impl Writer {
     }
 }
 
-/// The file of a plot.
 fn plot_file(drawing: &Drawing) -> String {
     format!("plots/{}.svg", slug(drawing.title()))
 }
