@@ -50,8 +50,8 @@ pub(crate) struct Model {
     pub(crate) compared: Option<Comparison>,
     /// Heights by planner and workload, if there is one.
     heights: BTreeMap<(usize, usize), u64>,
-    /// By workload: the lowest height, and the lowest of another family, each with its planner.
-    lowest: Vec<[Option<(u64, usize)>; 2]>,
+    /// By workload and family: the lowest height, and its planner.
+    lowest: Vec<BTreeMap<String, (u64, usize)>>,
     /// Rows that failed.
     pub(crate) failures: Vec<Failure>,
     /// Machines and builds, the mechanisms that enforced limits there, and the number of rows for each.
@@ -77,8 +77,14 @@ impl Model {
         let whole = all.leaders_on(&every)?;
         let compared = compared(&all, &workloads, &whole, &boards)?;
         let heights: BTreeMap<(usize, usize), u64> = heights.iter().filter_map(height).collect();
+        let mut lowest: Vec<BTreeMap<String, (u64, usize)>> = vec![BTreeMap::new(); workloads.len()];
+        for (&(planner, workload), &height) in &heights {
+            let name = family(&all.planners[planner].label).to_owned();
+            let known = lowest[workload].entry(name).or_insert((height, planner));
+            *known = (height, planner).min(*known);
+        }
         Ok(Self {
-            lowest: lowest(&heights, &all.planners, workloads.len()),
+            lowest,
             workloads,
             compared,
             whole,
@@ -138,9 +144,9 @@ impl Model {
 
     /// The lowest height on a workload by a planner of another family, and that planner.
     pub(crate) fn rival(&self, planner: usize, workload: usize) -> Option<(u64, usize)> {
-        let name = |number: usize| family(&self.all.planners[number].label);
-        let known = self.lowest[workload].into_iter().flatten();
-        known.filter(|&(_, other)| name(other) != name(planner)).min()
+        let own = family(&self.all.planners[planner].label);
+        let others = self.lowest[workload].iter().filter(|(name, _)| *name != own);
+        others.map(|(_, &lowest)| lowest).min()
     }
 
     pub(crate) fn cells_of(&self, workload: usize) -> impl Iterator<Item = &CellRow> {
@@ -162,28 +168,6 @@ impl Model {
         });
         ranked.min_by_key(|&(rank, _)| rank).map(|(_, cell)| cell)
     }
-}
-
-/// The lowest height of each workload and the lowest of another family.
-fn lowest(
-    heights: &BTreeMap<(usize, usize), u64>,
-    planners: &[Planner],
-    workloads: usize,
-) -> Vec<[Option<(u64, usize)>; 2]> {
-    let mut lowest = vec![[None; 2]; workloads];
-    for (&(planner, workload), &height) in heights {
-        let [first, second] = &mut lowest[workload];
-        let is_kin =
-            |(_, other): (u64, usize)| family(&planners[other].label) == family(&planners[planner].label);
-        let new = (height, planner);
-        match *first {
-            Some(known) if known <= new && is_kin(known) => {}
-            Some(known) if known <= new => *second = Some(second.map_or(new, |other| other.min(new))),
-            Some(known) if is_kin(known) => *first = Some(new),
-            known => (*first, *second) = (Some(new), known),
-        }
-    }
-    lowest
 }
 
 /// The comparison of the summary: over the recorded nets if it covers some of them and some planners, otherwise over the

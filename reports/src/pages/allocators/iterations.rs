@@ -30,9 +30,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
         let row = group.cases[0].row();
         pieces.push(Piece::heading(format!("{}: {} propagations", group.name, group.propagations())));
         pieces.push(Piece::note(format!("The propagations in their order: {}.", names(row))));
-        pieces.extend(footprint(group, Held::Most));
+        pieces.extend(footprint(group, &MOST));
         if group.has_ends_alone() {
-            pieces.extend(footprint(group, Held::End));
+            pieces.extend(footprint(group, &END));
         }
         pieces.extend(time(group));
     }
@@ -48,38 +48,39 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
 }
 
 /// When the held bytes are measured: the same moment for all cases of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    /// At the peak, from the beginning of a propagation to its end.
-    Most,
-    /// At the end, after the memory that a new plan replaces was given back.
-    End,
+struct Held {
+    name: &'static str,
+    title: &'static str,
+    meaning: &'static str,
+    of: fn(&Sample) -> Option<u64>,
 }
 
-impl Held {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Most => "at most",
-            Self::End => "at the end",
-        }
-    }
+/// At the peak, from the beginning of a propagation to its end.
+const MOST: Held = Held {
+    name: "at most",
+    title: "Footprint over iterations",
+    meaning: "The most that is held at once in each propagation.",
+    of: |sample| sample.reserved_peak,
+};
 
-    const fn of(self, sample: &Sample) -> Option<u64> {
-        match self {
-            Self::Most => sample.reserved_peak,
-            Self::End => sample.reserved,
-        }
-    }
-}
+/// At the end, after the memory that a new plan replaces was given back.
+const END: Held = Held {
+    name: "at the end",
+    title: "Footprint at the end of iterations",
+    meaning: "What is reserved when each propagation is over. On real memory that is after a plan was made and the memory \
+              that it replaces was returned; the plan's own memory may only be taken with the next request. The most that \
+              is held at once is not known for all contenders.",
+    of: |sample| sample.reserved,
+};
 
 /// The bytes that a case holds in the last propagation.
-fn last(case: &Case, held: Held) -> Option<u64> {
+fn last(case: &Case, held: &Held) -> Option<u64> {
     let row = case.row();
-    held.of(row.performance.samples.last().filter(|_| row.performance.status == End::Complete)?)
+    (held.of)(row.performance.samples.last().filter(|_| row.performance.status == End::Complete)?)
 }
 
 /// The same plus the bytes kept over all propagations.
-fn total(case: &Case, held: Held) -> Option<u64> {
+fn total(case: &Case, held: &Held) -> Option<u64> {
     Some(last(case, held)? + case.row().retained.unwrap_or(0))
 }
 
@@ -110,9 +111,9 @@ impl<'c> Group<'c> {
     }
 
     /// When a case is measured: at the same moment as the pool, if there is one.
-    fn held(&self, case: &Case) -> Held {
-        let is_known = |case: &Case| last(case, Held::Most).is_some();
-        if is_known(case) && self.pool().is_none_or(is_known) { Held::Most } else { Held::End }
+    fn held(&self, case: &Case) -> &'static Held {
+        let is_known = |case: &Case| last(case, &MOST).is_some();
+        if is_known(case) && self.pool().is_none_or(is_known) { &MOST } else { &END }
     }
 
     /// The share of the pool's bytes that a case saves, unless it is the pool itself.
@@ -183,19 +184,10 @@ fn names(row: &ReplayRow) -> String {
     row.sequence.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
-    let (title, meaning) = match held {
-        Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
-        Held::End => (
-            "Footprint at the end of iterations",
-            "What is reserved when each propagation is over. On real memory that is after a plan was made and \
-             the memory that it replaces was returned; the plan's own memory may only be taken with the next \
-             request. The most that is held at once is not known for all contenders.",
-        ),
-    };
+fn footprint(group: &Group<'_>, held: &Held) -> Option<Piece> {
     let y = |_, most| Axis::bytes("reserved", most);
-    let drawing = chart(group, title, y, |sample| {
-        let reserved = held.of(sample)?;
+    let drawing = chart(group, held.title, y, |sample| {
+        let reserved = (held.of)(sample)?;
         Some((real(reserved), bytes(reserved)))
     })?;
     let most = group.cases.iter().map(|case| case.row().requested_peak).max()?;
@@ -203,7 +195,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
     let kept = kept.map_or(String::new(), |kept| {
         format!(" {} more are kept over all iterations and are not included.", bytes(kept))
     });
-    let caption = format!("{meaning} At most {} are requested at once.{kept}", bytes(most));
+    let caption = format!("{} At most {} are requested at once.{kept}", held.meaning, bytes(most));
     Some(Piece::figure(drawing, caption))
 }
 
@@ -262,8 +254,7 @@ fn table(groups: &[Group<'_>]) -> Table {
             let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
             let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
             let planning = last.and_then(|sample| sample.planning_ns);
-            let held =
-                |sample: Option<&Sample>, held: Held| Value::bytes(sample.and_then(|sample| held.of(sample)));
+            let held = |sample: Option<&Sample>, held: &Held| Value::bytes(sample.and_then(held.of));
             let measure = group.held(case);
             let planning_share = planning.filter(|_| wall > 0).map(|time| real(time) / real(wall));
             [
@@ -276,17 +267,17 @@ fn table(groups: &[Group<'_>]) -> Table {
                 ("propagations", "Propagations", Value::count(row.performance.samples.len())),
                 ("requested_bytes", "Requested at once", Value::Bytes(row.requested_peak)),
                 ("reserved_bytes", "Reserved, most", Value::Bytes(row.performance.reserved_peak)),
-                ("first_most_bytes", "at most in the first", held(first, Held::Most)),
-                ("last_most_bytes", "in the last", held(last, Held::Most)),
-                ("first_bytes", "at the end of the first", held(first, Held::End)),
-                ("last_bytes", "of the last", held(last, Held::End)),
+                ("first_most_bytes", "at most in the first", held(first, &MOST)),
+                ("last_most_bytes", "in the last", held(last, &MOST)),
+                ("first_bytes", "at the end of the first", held(first, &END)),
+                ("last_bytes", "of the last", held(last, &END)),
                 ("time_ns", "Time", Value::Nanoseconds(real(wall))),
                 ("plans", "Plans", Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count))),
                 ("planning_ns", "Planning", Value::nanoseconds(planning.map(real))),
                 ("planning_share", "of the time", Value::share(planning_share)),
                 ("planned_share", "Planned", Value::share(last.and_then(planned_share))),
                 ("total_bytes", "With what is kept", Value::bytes(total(case, measure))),
-                ("held", "held", Value::text(measure.name())),
+                ("held", "held", Value::text(measure.name)),
                 ("reduction", "Reduction", Value::share(group.reduction(case))),
             ]
         }),

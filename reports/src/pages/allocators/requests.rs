@@ -20,44 +20,26 @@ const SCANNING: &str = "cupy2rc1-pool";
 /// The same policy with an index.
 const INDEXED: &str = "cupy4-pool";
 
-/// The measures of a request and its free; values of different measures are never compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    /// CPU time of whole propagations.
-    Cpu,
-    /// Wall time of whole propagations, if no contender has CPU times.
-    Wall,
-    /// The time of the calls alone.
-    Calls,
-}
+/// A measure of a request and its free: its name, what it means, and its value in nanoseconds. Values of different measures
+/// are never compared.
+type Measure = (&'static str, &'static str, fn(&Case) -> Option<f64>);
 
-impl Measure {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "CPU time of a request and its free",
-            Self::Wall => "Wall time of a propagation over its requests",
-            Self::Calls => "Time of the calls for a request and its free",
-        }
-    }
-
-    const fn meaning(self) -> &'static str {
-        match self {
-            Self::Cpu => {
-                "Of whole propagations, with the loop over the requests and with the work on the memory"
-            }
-            Self::Wall => "Of whole propagations, with whatever is waited for",
-            Self::Calls => "The calls apart, in batches: medians of a request and of a free, added",
-        }
-    }
-
-    fn of(self, case: &Case) -> Option<f64> {
-        match self {
-            Self::Cpu => case.cpu_request_ns(),
-            Self::Wall => case.wall_request_ns(),
-            Self::Calls => case.calls_ns(),
-        }
-    }
-}
+const CPU: Measure = (
+    "CPU time of a request and its free",
+    "Of whole propagations, with the loop over the requests and with the work on the memory",
+    Case::cpu_request_ns,
+);
+/// If no contender has CPU times.
+const WALL: Measure = (
+    "Wall time of a propagation over its requests",
+    "Of whole propagations, with whatever is waited for",
+    Case::wall_request_ns,
+);
+const CALLS: Measure = (
+    "Time of the calls for a request and its free",
+    "The calls apart, in batches: medians of a request and of a free, added",
+    Case::calls_ns,
+);
 
 /// The page; `None` without times.
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
@@ -69,8 +51,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     )];
     for (place, cases) in Replays::by_place(site.replays.plain()) {
         let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
-        let whole = if has_cpu { Measure::Cpu } else { Measure::Wall };
-        pieces.extend([whole, Measure::Calls].into_iter().filter_map(|of| figure(of, &place, &cases)));
+        let whole = if has_cpu { CPU } else { WALL };
+        pieces.extend([whole, CALLS].into_iter().filter_map(|of| figure(of, &place, &cases)));
     }
     let bins = bins(site);
     if !bins.rows.is_empty() {
@@ -89,9 +71,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     Some(Page::new("requests.html", title).named(Menu::Allocators, "What does a request cost?").with(pieces))
 }
 
-fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
+fn figure((name, meaning, time): Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
     let mut timed: Vec<(&Series, &str, f64)> =
-        cases.iter().filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?))).collect();
+        cases.iter().filter_map(|case| Some((&case.series, case.workload(), time(case)?))).collect();
     timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
     let strips: Vec<Strip> = timed
         .chunk_by(|a, b| a.0 == b.0)
@@ -101,12 +83,11 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
             remark: own.len().to_string(),
         })
         .collect();
-    let title = format!("{}: {}", measure.name(), place.name());
-    let x = Axis::times_of(measure.name(), timed.iter().map(|timed| timed.2));
+    let title = format!("{name}: {}", place.name());
+    let x = Axis::times_of(name, timed.iter().map(|timed| timed.2));
     let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
     let caption = format!(
-        "A dot for each workload; the bar marks the median. {}. What is done with the memory: {}.",
-        measure.meaning(),
+        "A dot for each workload; the bar marks the median. {meaning}. What is done with the memory: {}.",
         place.meaning()
     );
     strip::plot(look, &strips).map(|drawing| Piece::figure(drawing, caption))

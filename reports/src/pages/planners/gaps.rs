@@ -1,6 +1,6 @@
 //! The page on gaps: how close each planner comes to the best bound, over all and on each workload.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::queries::Leader;
@@ -97,43 +97,29 @@ impl Coverage {
 }
 
 /// A planner's place among others: those that did not run on all common workloads come last, as they do not compare by
-/// their means: the ones on more workloads come first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
-    group: (bool, Reverse<usize>),
-    mean: f64,
-}
-
-impl Place {
-    fn of(model: &Model, coverage: &Coverage, leader: &Leader) -> Self {
-        let planner = leader.planner_number;
-        let common = model.whole.common.iter().find(|common| common.planner_number == planner);
-        let compared = common.and_then(|common| whole(common.mean_gap()));
-        let covered = if compared.is_some() { usize::MAX } else { coverage.count(planner) };
-        Self {
-            group: (compared.is_none(), Reverse(covered)),
-            mean: compared.or(leader.mean_gap().mean).map_or(f64::INFINITY, |mean| mean.max(0.0)),
-        }
-    }
-
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.group.cmp(&other.group).then_with(|| self.mean.total_cmp(&other.mean))
-    }
+/// their means: the ones on more workloads come first. Means are not negative, so that their bits sort like them.
+fn place(model: &Model, coverage: &Coverage, leader: &Leader) -> (bool, Reverse<usize>, u64) {
+    let planner = leader.planner_number;
+    let common = model.whole.common.iter().find(|common| common.planner_number == planner);
+    let compared = common.and_then(|common| whole(common.mean_gap()));
+    let covered = if compared.is_some() { usize::MAX } else { coverage.count(planner) };
+    let mean = compared.or(leader.mean_gap().mean).map_or(f64::INFINITY, |mean| mean.max(0.0).abs());
+    (compared.is_none(), Reverse(covered), mean.to_bits())
 }
 
 /// The best variant of each family, the best first.
 fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
-    let mut best: BTreeMap<&str, (Place, usize)> = BTreeMap::new();
+    let mut best: BTreeMap<&str, _> = BTreeMap::new();
     for leader in &model.whole.all {
         let planner = leader.planner_number;
-        let place = Place::of(model, coverage, leader);
-        let entry = best.entry(family(&model.all.planners[planner].label)).or_insert((place, planner));
-        if place.cmp(&entry.0).is_lt() {
-            *entry = (place, planner);
+        let place = place(model, coverage, leader);
+        let known = best.entry(family(&model.all.planners[planner].label)).or_insert((place, planner));
+        if place < known.0 {
+            *known = (place, planner);
         }
     }
-    let mut best: Vec<(Place, usize)> = best.into_values().collect();
-    best.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut best: Vec<_> = best.into_values().collect();
+    best.sort_by_key(|&(place, _)| place);
     best.into_iter().map(|(_, planner)| planner).collect()
 }
 
