@@ -9,7 +9,7 @@ use planlab_results::statistics::shifted_geometric_mean;
 
 use crate::data::digest::digest;
 use crate::figures::Series;
-use crate::format::{count_real, real};
+use crate::format::{count_real, counted, real};
 
 /// The default allocator of a program.
 pub(crate) const GLIBC: &str = "glibc";
@@ -106,20 +106,19 @@ impl Frameworks {
         let (complete, failures): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.status == End::Complete);
         let names: BTreeSet<String> = complete.iter().map(|row| row.contender.clone()).collect();
-        let names: Vec<String> = names.into_iter().collect();
-        let hosts: BTreeSet<String> = complete.iter().map(|row| row.provenance.host.clone()).collect();
-        let mut asked: BTreeMap<Conditions, BTreeMap<String, BTreeMap<usize, Vec<FrameworkRow>>>> =
-            BTreeMap::new();
-        for row in complete {
-            let number = names.iter().position(|name| *name == row.contender).unwrap_or(0);
-            let nets = asked.entry(Conditions::of(&row, hosts.len() > 1)).or_default();
-            nets.entry(row.net.clone()).or_default().entry(number).or_default().push(row);
+        let hosts: BTreeSet<&str> = complete.iter().map(|row| &*row.provenance.host).collect();
+        let mut asked: BTreeMap<Conditions, BTreeMap<&str, Vec<&FrameworkRow>>> = BTreeMap::new();
+        for row in &complete {
+            let nets = asked.entry(Conditions::of(row, hosts.len() > 1)).or_default();
+            nets.entry(&row.net).or_default().push(row);
         }
-        let run = |(number, rows): (usize, Vec<FrameworkRow>)| {
-            Run::of(Series { label: names[number].clone(), number }, rows)
+        let case = |(net, rows): (&str, Vec<&FrameworkRow>)| {
+            let run = |(number, name): (usize, &String)| {
+                let own = rows.iter().copied().filter(|row| row.contender == *name).collect();
+                Run::of(Series { label: name.clone(), number }, own)
+            };
+            Case { net: net.to_owned(), runs: names.iter().enumerate().filter_map(run).collect() }
         };
-        let case =
-            |(net, runs): (_, BTreeMap<_, _>)| Case { net, runs: runs.into_iter().filter_map(run).collect() };
         let groups = asked
             .into_iter()
             .map(|(conditions, nets)| Group { conditions, cases: nets.into_iter().map(case).collect() });
@@ -138,8 +137,7 @@ impl Conditions {
     /// For example `torch-1.13.0a0, inference, batch 16, 1 thread`.
     pub(crate) fn name(&self) -> String {
         let mode = if self.mode == "train" { "training" } else { "inference" };
-        let threads =
-            if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let threads = counted(u64::from(self.threads), "thread");
         let machine =
             if self.machine.is_empty() { String::new() } else { format!(", machine {}", self.machine) };
         format!("{}, {mode}, batch {}, {threads}{machine}", self.framework, self.batch)
@@ -148,9 +146,9 @@ impl Conditions {
 
 impl Run {
     /// The run from the processes of the newest build with the same number of propagations.
-    fn of(series: Series, rows: Vec<FrameworkRow>) -> Option<Self> {
-        let newest = rows.iter().max_by_key(|row| row.started_ns)?.clone();
-        let rows: Vec<FrameworkRow> = rows.into_iter().filter(|row| row.cell == newest.cell).collect();
+    fn of(series: Series, mut rows: Vec<&FrameworkRow>) -> Option<Self> {
+        let newest: FrameworkRow = (*rows.iter().max_by_key(|row| row.started_ns)?).clone();
+        rows.retain(|row| row.cell == newest.cell);
         Some(Self {
             series,
             processes: rows.len(),

@@ -152,15 +152,15 @@ fn savings<'p>(label: &'p str, pairs: &'p [Pair<'_>]) -> Option<Savings<'p>> {
     Some(Savings { label, workloads: own.len(), over_requests, mean: 1.0 - kept?, least, most })
 }
 
-/// The online allocators that ran on a workload, those with the least reserved bytes first; `None` without any.
-pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Option<Table> {
+/// The online allocators that ran on a workload, those with the least reserved bytes first.
+pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Table {
     let subject = &model.workloads[workload];
     let best = model.best_cell(workload).and_then(|cell| cell.height);
     let cases = replays.plain().filter(|case| subject.key == case.workload());
     let mut pairs: Vec<Pair<'_>> =
         cases.filter_map(|case| held(case, best.unwrap_or(0)).into_iter().next()).collect();
     pairs.sort_by_key(|pair| pair.held);
-    let table = Table::from_rows(
+    Table::from_rows(
         format!("{name}-allocators"),
         "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
          bytes held from the device; settled: the most that is held in the last propagation. Over requests, and what \
@@ -183,6 +183,5 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
                 ("reason", "Remark", Value::text(&row.performance.reason)),
             ]
         }),
-    );
-    if table.rows.is_empty() { None } else { Some(table) }
+    )
 }

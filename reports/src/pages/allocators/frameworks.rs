@@ -38,11 +38,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     }
     pieces.push(Piece::heading("All rows"));
     pieces.push(Piece::Table(rows(frameworks)));
-    Some(
-        Page::new("frameworks.html", "Frameworks on a plan")
-            .named(Menu::Allocators, "What do frameworks gain from a plan?")
-            .with(pieces),
-    )
+    let page = Page::new("frameworks.html", "Frameworks on a plan")
+        .named(Menu::Allocators, "What do frameworks gain from a plan?");
+    Some(page.with(pieces))
 }
 
 /// Whether every contender computed the same.

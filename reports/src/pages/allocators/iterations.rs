@@ -40,11 +40,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.push(Piece::Table(table(&groups)));
     pieces.push(Piece::Table(samples(&groups)));
     let title = "Footprint and time over iterations";
-    Some(
-        Page::new("iterations.html", title)
-            .named(Menu::Allocators, "What if iterations differ?")
-            .with(pieces),
-    )
+    let page = Page::new("iterations.html", title).named(Menu::Allocators, "What if iterations differ?");
+    Some(page.with(pieces))
 }
 
 /// When the held bytes are measured: the same moment for all cases of a comparison.

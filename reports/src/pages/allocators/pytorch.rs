@@ -76,11 +76,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.extend(figure(&pairs));
     pieces.push(Piece::Table(table(site, &pairs)));
     let title = "Our PyTorch pool beside PyTorch's own";
-    Some(
-        Page::new("pytorch.html", title)
-            .named(Menu::Allocators, "How much does PyTorch reserve?")
-            .with(pieces),
-    )
+    let page = Page::new("pytorch.html", title).named(Menu::Allocators, "How much does PyTorch reserve?");
+    Some(page.with(pieces))
 }
 
 fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {

@@ -5,7 +5,7 @@ use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
-use crate::format::{bytes, nanoseconds, real};
+use crate::format::{bytes, counted, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::Work;
@@ -87,8 +87,7 @@ fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
         return None;
     }
     let axes = (Axis::log_bytes("bytes requested at once", low, high), latency(&curves));
-    let noun = if threads == 1 { "thread" } else { "threads" };
-    let title = format!("Latency by size, {}, {threads} {noun}", place.name());
+    let title = format!("Latency by size, {}, {}", place.name(), counted(u64::from(threads), "thread"));
     let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
     let caption = "A dot for each workload, by the most bytes that it requests at once.";
     Some(Piece::figure(drawing, caption))

@@ -33,11 +33,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.extend(gain::pieces(site));
     pieces.extend(Piece::section("All times", table));
     let title = "Time of a propagation by net, batch and allocator";
-    Some(
-        Page::new("time.html", title)
-            .named(Menu::Allocators, "How long does a propagation take?")
-            .with(pieces),
-    )
+    let page = Page::new("time.html", title).named(Menu::Allocators, "How long does a propagation take?");
+    Some(page.with(pieces))
 }
 
 /// A dot of a figure.

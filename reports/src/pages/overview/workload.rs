@@ -31,9 +31,8 @@ pub(crate) fn page(site: &Site<'_>, workload: usize) -> Page {
         )),
         Piece::Table(tables::cells_of(model, workload, &files, page_of)),
     ]);
-    if let Some(allocators) = pools::of_workload(model, workload, site.replays, &files) {
-        pieces.extend([Piece::heading("Online allocators"), Piece::Table(allocators)]);
-    }
+    let allocators = pools::of_workload(model, workload, site.replays, &files);
+    pieces.extend(Piece::section("Online allocators", allocators));
     pieces
         .push(Piece::note(Text::marked("Any plans side by side: `planlab show TRACE PLAN... -o FILE.html`")));
     Page::new(site.page_of(workload), &model.workloads[workload].key).with(pieces)
