@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::performance::End;
 use planlab_results::WorkloadKey;
 
-use crate::data::planners::model::{Model, Workload};
+use crate::data::planners::model::Model;
 use crate::data::replays::{self, Replays};
 
 /// The route of nets, and that of graph files.
@@ -59,6 +59,14 @@ impl<'k> Question<'k> {
 }
 
 impl<'m> Case<'m> {
+    /// A case without heights; `None` if the key is neither that of a net nor of a graph file.
+    fn new(replays: &'m Replays, key: &str, question: Question<'m>, load: u64) -> Option<Self> {
+        let (family, batch) = family(key)?;
+        let (heights, reserved) = (BTreeMap::new(), held(replays, key));
+        let key = WorkloadKey::from(key);
+        Some(Self { key, family, batch, question, load, heights, reserved, orders: None, order_bound: None })
+    }
+
     /// The lowest height over all planners that provide offsets.
     pub(crate) fn lowest(&self) -> Option<u64> {
         let is_means = |planner: &str| [NOTHING, IN_PLACE, SHARING, BOTH].contains(&planner);
@@ -84,19 +92,13 @@ impl<'m> Case<'m> {
 
 /// All workloads of nets and graph files with an answer.
 pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
-    let numbered = model.workloads.iter().enumerate();
-    let planned = numbered.filter_map(|(number, workload)| case((model, replays), number, workload));
-    let mut cases: Vec<Case<'m>> = planned.collect();
+    let mut cases: Vec<Case<'m>> =
+        (0..model.workloads.len()).filter_map(|number| planned(model, replays, number)).collect();
     let known: BTreeSet<WorkloadKey> = cases.iter().map(|case| case.key.clone()).collect();
     // For some batches only an allocator was run.
     for replayed in replays.simulated().filter(|case| !known.contains(case.workload())) {
-        let key = WorkloadKey::from(replayed.workload());
-        let Some((family, batch)) = family(&key) else { continue };
-        let reserved = held(replays, &key);
         let load = replayed.row().requested_peak;
-        let (heights, question) = (BTreeMap::new(), Question::Plan);
-        let case =
-            Case { key, family, batch, question, load, heights, reserved, orders: None, order_bound: None };
+        let Some(case) = Case::new(replays, replayed.workload(), Question::Plan, load) else { continue };
         if !case.reserved.is_empty() && cases.iter().all(|other| other.key != case.key) {
             cases.push(case);
         }
@@ -115,36 +117,19 @@ fn held<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
     served.map(held).collect()
 }
 
-fn case<'m>(
-    (model, replays): (&'m Model, &'m Replays),
-    number: usize,
-    workload: &'m Workload,
-) -> Option<Case<'m>> {
+/// The case of a workload; `None` if no planner has an answer.
+fn planned<'m>(model: &'m Model, replays: &'m Replays, number: usize) -> Option<Case<'m>> {
+    let workload = &model.workloads[number];
     let (key, question) = Question::of(&workload.key);
-    let (family, batch) = family(key)?;
-    let mut heights = BTreeMap::new();
-    let (mut orders, mut order_bound) = (None, None);
+    let mut case = Case::new(replays, key, question, workload.load)?;
     for cell in model.cells_of(number).filter(|cell| cell.target_bytes.is_none()) {
         let Some(height) = cell.height.filter(|_| cell.status.is_answer()) else { continue };
-        let lowest = heights.entry(&*cell.planner).or_insert(height);
+        let lowest = case.heights.entry(&*cell.planner).or_insert(height);
         *lowest = height.min(*lowest);
-        orders = orders.max(cell.orders_run.zip(cell.orders_failed));
-        order_bound = order_bound.max(cell.order_bound);
+        case.orders = case.orders.max(cell.orders_run.zip(cell.orders_failed));
+        case.order_bound = case.order_bound.max(cell.order_bound);
     }
-    let key = WorkloadKey::from(key);
-    let reserved = held(replays, &key);
-    let load = workload.load;
-    (!heights.is_empty()).then_some(Case {
-        key,
-        family,
-        batch,
-        question,
-        load,
-        heights,
-        reserved,
-        orders,
-        order_bound,
-    })
+    (!case.heights.is_empty()).then_some(case)
 }
 
 /// A key without its batch, and the batch; `None` if it is neither that of a net nor of a graph file.
