@@ -22,15 +22,3 @@ pub enum ReportError {
         reason: String,
     },
 }
-
-impl ReportError {
-    /// Whether the disk (or the quota) is full.
-    #[must_use]
-    pub fn is_disk_full(&self) -> bool {
-        match self {
-            Self::Store(error) => error.is_disk_full(),
-            Self::Folder(error) => error.is_disk_full(),
-            _ => false,
-        }
-    }
-}

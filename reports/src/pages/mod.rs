@@ -9,7 +9,8 @@ pub(crate) mod planners;
 use allocators::{closeness, frameworks, iterations, pytorch, requests, threads, time};
 use memory::{models, nets};
 use overview::{cell, cells, run, summary, workload};
-use planners::{boards, claims, gaps, planner, scale};
+pub(crate) use planners::planner::page as of_planner;
+use planners::{boards, claims, gaps, scale};
 
 use crate::ReportError;
 use crate::site::Site;
@@ -40,10 +41,6 @@ pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
     let mut pages: Vec<Page> = PAGES.iter().filter_map(|page| page(site)).collect();
     pages.push(cells::page(site)?);
     Ok(pages)
-}
-
-pub(crate) fn of_planner(site: &Site<'_>, planner: usize) -> Page {
-    planner::page(site, planner)
 }
 
 /// The pages of one workload: its own page, and those of the cells whose plans have maps.
