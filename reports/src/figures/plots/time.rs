@@ -5,13 +5,13 @@ use planlab_results::statistics::{PowerFit, fit_power};
 use super::curves::{self, Curve, Point};
 use crate::figures::coord::Axis;
 use crate::figures::{Drawing, Series};
-use crate::format::{count, nanoseconds, short_count};
+use crate::format::{count, nanoseconds, real, short_count};
 
 /// One measured time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timing {
     pub(crate) workload: String,
-    pub(crate) buffers: f64,
+    pub(crate) buffers: u64,
     pub(crate) nanoseconds: f64,
     /// Whether the time limit cut it short: such a time is drawn but not fitted.
     pub(crate) is_cut: bool,
@@ -22,12 +22,12 @@ pub(crate) type Timings = (Series, Vec<Timing>);
 
 /// The times to fit, without instances so small that the clock's resolution dominates.
 fn fitted(times: &[Timing]) -> impl Iterator<Item = &Timing> {
-    times.iter().filter(|time| time.buffers >= 50.0 && !time.is_cut)
+    times.iter().filter(|time| time.buffers >= 50 && !time.is_cut)
 }
 
 /// The fit of a planner's times.
 pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
-    let points: Vec<(f64, f64)> = fitted(times).map(|time| (time.buffers, time.nanoseconds)).collect();
+    let points: Vec<(f64, f64)> = fitted(times).map(|time| (real(time.buffers), time.nanoseconds)).collect();
     let least = points.iter().map(|p| p.0).fold(f64::MAX, f64::min);
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
     // Less than a factor of four shows nothing about growth.
@@ -47,12 +47,12 @@ pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
 fn curve((series, times): &Timings) -> Curve {
     let point = |time: &Timing| {
         let shown = nanoseconds(time.nanoseconds);
-        let tip = format!("{}: {} buffers, {shown}", time.workload, count_of(time.buffers));
-        Point::new(series, time.buffers, time.nanoseconds, &tip)
+        let tip = format!("{}: {} buffers, {shown}", time.workload, count(time.buffers));
+        Point::new(series, real(time.buffers), time.nanoseconds, &tip)
     };
     let mut curve = Curve::dots(series.clone(), times.iter().map(point).collect());
     if let Some(fit) = fit(times) {
-        let sizes = fitted(times).map(|time| time.buffers);
+        let sizes = fitted(times).map(|time| real(time.buffers));
         let (from, to) = sizes.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
         curve.name += &format!("  n^{:.2}", fit.exponent);
         curve.lines = vec![vec![(from, fit.at(from)), (to, fit.at(to))]];
@@ -60,24 +60,19 @@ fn curve((series, times): &Timings) -> Curve {
     curve
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
-fn count_of(number: f64) -> String {
-    count(number as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn timing(buffers: f64, nanoseconds: f64) -> Timing {
+    fn timing(buffers: u64, nanoseconds: f64) -> Timing {
         Timing { workload: format!("w{buffers}"), buffers, nanoseconds, is_cut: false }
     }
 
     #[test]
     fn the_legend_names_the_exponent() {
         let series = |label: &str, number| Series { label: label.to_owned(), number };
-        let square = [100.0, 1000.0, 10_000.0].map(|n| timing(n, n * n)).to_vec();
-        let all = vec![(series("slow", 0), square), (series("once", 1), vec![timing(80.0, 5e3)])];
+        let square = [100, 1000, 10_000].map(|n| timing(n, real(n * n))).to_vec();
+        let all = vec![(series("slow", 0), square), (series("once", 1), vec![timing(80, 5e3)])];
         let svg = plot("t", &all).expect("there are times").to_inline_svg().expect("writes");
         assert!(svg.contains(">slow  n^2.00<"), "{svg}");
         assert!(svg.contains(">once<"), "{svg}");
@@ -87,10 +82,10 @@ mod tests {
 
     #[test]
     fn small_or_equal_sizes_have_no_exponent() {
-        assert_eq!(fit(&[timing(10.0, 1e3), timing(20.0, 1e4)]), None);
-        assert_eq!(fit(&[timing(100.0, 1e3), timing(200.0, 1e4)]), None);
-        let cut = Timing { is_cut: true, ..timing(1000.0, 1e5) };
-        assert_eq!(fit(&[timing(100.0, 1e3), cut]), None);
+        assert_eq!(fit(&[timing(10, 1e3), timing(20, 1e4)]), None);
+        assert_eq!(fit(&[timing(100, 1e3), timing(200, 1e4)]), None);
+        let cut = Timing { is_cut: true, ..timing(1000, 1e5) };
+        assert_eq!(fit(&[timing(100, 1e3), cut]), None);
         assert!(plot("t", &[]).is_none());
     }
 }

@@ -74,7 +74,7 @@ fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usi
                 ("lies", "Ours is", Value::text(lies(claim, &ours))),
                 ("with_figure", "Cells", Value::count(ours.figures.len())),
                 ("cells", "of", Value::count(ours.cells)),
-                ("example", "Cell", Value::or_missing(extreme(&ours).map(link))),
+                ("example", "Cell", Value::or_missing(ours.figures.last().map(|(cell, _)| link(cell)))),
                 ("command", "Command", Value::text(&claim.command)),
             ]
         }),
@@ -126,11 +126,6 @@ fn written(kind: Kind, figure: f64) -> String {
         Kind::Seconds => nanoseconds(figure * 1e9),
         Kind::TotalReduction => percent(figure),
     }
-}
-
-/// The cell with the greatest figure.
-fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m CellRow> {
-    ours.figures.last().map(|(cell, _)| *cell)
 }
 
 /// Where our figures lie relative to the published ones, which are rounded; nothing without a range.

@@ -95,7 +95,7 @@ fn over_all(model: &Model) -> Option<(Drawing, String)> {
         let Some(time) = cell.time_ns else { continue };
         all[at].1.push(time::Timing {
             workload: cell.workload.to_string(),
-            buffers: real(cell.buffers.max(1)),
+            buffers: cell.buffers.max(1),
             nanoseconds: time.max(1.0),
             is_cut: cell.is_cut(),
         });
@@ -158,7 +158,7 @@ fn shown<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
 fn timing(point: &ScalePoint) -> Option<time::Timing> {
     Some(time::Timing {
         workload: point.workload.clone(),
-        buffers: real(point.buffers.max(1)),
+        buffers: point.buffers.max(1),
         nanoseconds: point.time_ns?.max(1.0),
         is_cut: point.is_cut,
     })
