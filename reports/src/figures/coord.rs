@@ -76,12 +76,7 @@ impl Axis {
     /// Bytes from 0, with ticks at round numbers of one unit.
     pub(crate) fn bytes(title: impl Into<String>, most: f64) -> Self {
         let most = most.max(1.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive; `as` saturates"
-        )]
-        let unit = binary_unit(most as u64);
+        let unit = binary_unit(whole(most));
         let size = unit_size(unit);
         let label = move |value: f64| format!("{} {}", rounded(value / size, 2), unit_name(unit));
         Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
@@ -110,12 +105,7 @@ impl Axis {
 
     /// Bytes on a logarithmic axis.
     pub(crate) fn log_bytes(title: impl Into<String>, low: f64, high: f64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive; `as` saturates"
-        )]
-        let label = |value: f64| bytes(value as u64).replace(".00", "").replace(".0 ", " ");
+        let label = |value: f64| bytes(whole(value)).replace(".00", "").replace(".0 ", " ");
         Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), label)
     }
 
@@ -250,6 +240,12 @@ impl ValueFormatter<f64> for Axis {
     fn format_ext(&self, value: &f64) -> String {
         (self.label)(*value)
     }
+}
+
+/// The whole part of a number that is not negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; `as` saturates")]
+pub(crate) const fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 fn percent_tick(share: f64) -> String {

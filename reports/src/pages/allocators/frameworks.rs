@@ -7,7 +7,7 @@ use planlab_results::table::{Table, Value, columns};
 use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
 use crate::figures::Drawing;
 use crate::figures::chart::Entry;
-use crate::figures::coord::Axis;
+use crate::figures::coord::{Axis, whole};
 use crate::figures::plots::bars::{Bars, Dot, Slot};
 use crate::format::{bytes, nanoseconds, percent, real};
 use crate::site::Site;
@@ -124,7 +124,7 @@ fn means<'f>(frameworks: &'f Frameworks) -> Table {
             let conditions = &group.conditions;
             let wall = group.ratios(|case| case.wall_speed_over(case.run(contender)?));
             let memory = group.ratios(|case| case.memory_over(case.run(contender)?));
-            let faults = |contender: &str| Value::or_missing(middle_faults(group, contender).map(whole));
+            let middle = |contender: &str| Value::or_missing(middle_faults(group, contender).map(faults));
             [
                 ("framework", "Framework", Value::text(&conditions.framework)),
                 ("mode", "Mode", Value::text(&conditions.mode)),
@@ -139,8 +139,8 @@ fn means<'f>(frameworks: &'f Frameworks) -> Table {
                 ("wall_speed", "Speed, wall time", Value::number(wall.map(|ratios| ratios.mean))),
                 ("memory_share", "Memory", Value::share(memory.as_ref().map(|ratios| ratios.mean))),
                 ("memory_share_most", "most", Value::share(memory.as_ref().map(|ratios| ratios.most.0))),
-                ("faults", "Faults", faults(contender)),
-                ("our_faults", "ours", faults(PLANLAB)),
+                ("faults", "Faults", middle(contender)),
+                ("our_faults", "ours", middle(PLANLAB)),
             ]
         }),
     )
@@ -156,9 +156,8 @@ fn middle_faults(group: &Group, contender: &str) -> Option<f64> {
 }
 
 /// A count that may lie between two whole numbers.
-fn whole(number: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a median of counts")]
-    Value::Count(number.round() as u64)
+fn faults(number: f64) -> Value {
+    Value::Count(whole(number.round()))
 }
 
 /// CPU time and steady memory of every contender divided by glibc's, net by net.
@@ -246,7 +245,7 @@ fn rows<'f>(frameworks: &'f Frameworks) -> Table {
                 ("cpu_high_ns", "to", Value::Nanoseconds(run.cpu.high)),
                 ("wall_ns", "Wall time", Value::Nanoseconds(run.wall.median)),
                 ("cpu_speed", "Ours: speed", Value::number(case.speed_over(run).filter(|_| is_other))),
-                ("faults", "Faults", whole(run.faults.median)),
+                ("faults", "Faults", faults(run.faults.median)),
                 ("first_wall_ns", "First propagation", Value::nanoseconds(row.first_wall_ns.map(real))),
                 ("before_bytes", "Before", Value::bytes(row.resident_before)),
                 ("steady_bytes", "Steady", Value::bytes(run.steady)),

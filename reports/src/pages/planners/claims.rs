@@ -5,6 +5,7 @@ use crate::data::papers;
 use crate::data::papers::claims::{Claim, Kind, claims};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
+use crate::figures::coord::whole;
 use crate::format::{bytes, nanoseconds, percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -118,10 +119,9 @@ fn shown(claim: &Claim, ours: &Ours<'_>) -> Value {
     Value::text(if least == most { least } else { format!("{least} to {most}") })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes of a plan")]
 fn written(kind: Kind, figure: f64) -> String {
     match kind {
-        Kind::Height => format!("{} bytes ({})", figure as u64, bytes(figure as u64)),
+        Kind::Height => format!("{} bytes ({})", whole(figure), bytes(whole(figure))),
         Kind::HeightOverLoad | Kind::Proved => format!("{figure:.4}"),
         Kind::Seconds => nanoseconds(figure * 1e9),
         Kind::TotalReduction => percent(figure),

@@ -11,6 +11,7 @@ use crate::data::planners::compare;
 use crate::data::planners::model::Model;
 use crate::figures::Drawing;
 use crate::figures::Series;
+use crate::figures::coord::whole;
 use crate::figures::plots::time;
 use crate::format::{nanoseconds, real, seconds};
 use crate::site::Site;
@@ -274,7 +275,7 @@ type Fitted = fn(&Curve) -> Option<PowerFit>;
 type Measure = (&'static str, (Shown, fn(f64) -> String), Fitted);
 
 const FIGURES: [Measure; 3] = [
-    ("Planning time:", (|point| point.time_ns, whole_time), |curve| curve.time),
+    ("Planning time:", (|point| point.time_ns, |time| seconds(whole(time))), |curve| curve.time),
     ("Peak memory:", (|point| point.peak_rss_bytes.map(real), memory), |curve| curve.memory),
     ("Height over load:", (|point| point.height_over_load, |ratio| format!("{ratio:.4}")), |_| None),
 ];
@@ -317,11 +318,6 @@ fn exponent(fit: &PowerFit) -> String {
     let interval = fit.exponent_interval;
     let interval = interval.map(|i| format!("{:.2} to {:.2}, ", i.low, i.high)).unwrap_or_default();
     format!("{:.2} ({interval}{} points)", fit.exponent, fit.points)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a cell")]
-fn whole_time(nanoseconds: f64) -> String {
-    seconds(nanoseconds as u64)
 }
 
 fn memory(bytes: f64) -> String {
