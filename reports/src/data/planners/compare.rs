@@ -23,22 +23,8 @@ pub(crate) struct Ranked {
 }
 
 /// Why a planner of the scope is not compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LeftOut {
-    /// It did not run on all compared workloads.
-    NotRun,
-    /// It does not support one of the workloads, or its run was ended.
-    Unsupported,
-}
-
-impl LeftOut {
-    pub(crate) const fn reason(self) -> &'static str {
-        match self {
-            Self::NotRun => "did not run on all of these",
-            Self::Unsupported => "do not support one of these, or were interrupted",
-        }
-    }
-}
+const NOT_RUN: &str = "did not run on all of these";
+const UNSUPPORTED: &str = "do not support one of these, or were interrupted";
 
 impl Ranked {
     pub(crate) fn family(&self) -> &str {
@@ -57,8 +43,8 @@ pub(crate) struct Comparison {
     pub(crate) workloads: Vec<usize>,
     /// The planners; least mean gap first, of equals the fastest.
     pub(crate) ranked: Vec<Ranked>,
-    /// The labels of the planners of the scope that are not compared.
-    pub(crate) left_out: BTreeMap<LeftOut, Vec<String>>,
+    /// The labels of the planners of the scope that are not compared, by the reason.
+    pub(crate) left_out: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A planner and its variants: orders, parameters, limits.
@@ -106,13 +92,13 @@ impl Comparison {
         let mut all: Vec<Ranked> = leaders.common.iter().filter_map(ranked).collect();
         let time = |of: &Ranked| of.time_ns.unwrap_or(f64::INFINITY);
         all.sort_by(|a, b| a.gap.total_cmp(&b.gap).then_with(|| time(a).total_cmp(&time(b))));
-        let mut left_out: BTreeMap<LeftOut, Vec<String>> = BTreeMap::new();
+        let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for number in leaders.all.iter().map(|leader| leader.planner_number) {
             let has_run = leaders.common.iter().any(|leader| leader.planner_number == number);
             if all.iter().any(|one| one.planner == number) {
                 continue;
             }
-            let why = if has_run { LeftOut::Unsupported } else { LeftOut::NotRun };
+            let why = if has_run { UNSUPPORTED } else { NOT_RUN };
             left_out.entry(why).or_default().push(planners[number].label.clone());
         }
         let workloads = leaders.common_workloads.clone();
@@ -223,7 +209,7 @@ mod tests {
             ranked("first-fit/start", 0.02, 3e5),
             ranked("slow-and-far", 0.03, 5e5),
         ];
-        let left_out = BTreeMap::from([(LeftOut::NotRun, vec!["rare".to_owned()])]);
+        let left_out = BTreeMap::from([(NOT_RUN, vec!["rare".to_owned()])]);
         Comparison { scope: "nets".to_owned(), of: 3, workloads: vec![0, 2], ranked, left_out }
     }
 

@@ -218,21 +218,8 @@ pub(crate) struct Line<'f> {
     pub(crate) over: Option<&'f Figure<'f>>,
 }
 
-/// Which clock measures the other planner's times.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Clock {
-    Wall,
-    Own,
-}
-
-impl Clock {
-    fn of(self, figure: &Figure<'_>) -> Option<f64> {
-        match self {
-            Self::Wall => figure.seconds(),
-            Self::Own => figure.own_seconds(),
-        }
-    }
-}
+/// Which clock measures the other planner's times: [`Figure::seconds`] or [`Figure::own_seconds`].
+type Clock<'f> = fn(&Figure<'f>) -> Option<f64>;
 
 /// A mean of ratios over the subjects that the other planner answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -262,11 +249,11 @@ impl<'f> Pair<'f> {
         Self { of: of.clone(), over: over.clone(), lines }
     }
 
-    pub(crate) fn mean(&self, clock: Clock) -> Mean {
+    pub(crate) fn mean(&self, clock: Clock<'f>) -> Mean {
         let mut ours_missing = 0;
         let mut ratios = Vec::new();
         for line in &self.lines {
-            let (Some(of), Some(theirs)) = (line.of, line.over.and_then(|over| clock.of(over))) else {
+            let (Some(of), Some(theirs)) = (line.of, line.over.and_then(clock)) else {
                 continue;
             };
             let ours = of.seconds().or_else(|| {
@@ -280,8 +267,8 @@ impl<'f> Pair<'f> {
     }
 }
 
-impl Line<'_> {
-    pub(crate) fn ratio(&self, clock: Clock) -> Option<f64> {
-        Some(self.of?.seconds()? / clock.of(self.over?)?)
+impl<'f> Line<'f> {
+    pub(crate) fn ratio(&self, clock: Clock<'f>) -> Option<f64> {
+        Some(self.of?.seconds()? / clock(self.over?)?)
     }
 }

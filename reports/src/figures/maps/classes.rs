@@ -8,13 +8,7 @@ use plotters::style::RGBColor;
 use crate::figures::palette::{CLASSES, category, on_light, shade};
 use crate::format::{bytes, count};
 
-/// What the colours of a map mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    Category,
-    Size,
-    Lifetime,
-}
+const CATEGORY: &str = "colour by category";
 
 /// The most classes of sizes or lifetimes.
 const MOST: usize = CLASSES.len();
@@ -26,16 +20,13 @@ pub(super) struct Classes {
     /// Name and colour of each class.
     names: Vec<(String, RGBColor)>,
     bytes: Vec<u64>,
-    meaning: Meaning,
+    /// What the colours mean, in words.
+    meaning: &'static str,
 }
 
 /// What the colours of an instance's maps mean, in words: `colour by category`.
 pub(crate) fn map_colours(instance: &Instance, labels: &Labels) -> &'static str {
-    match Classes::new(instance, labels).meaning {
-        Meaning::Category => "colour by category",
-        Meaning::Size => "colour by size",
-        Meaning::Lifetime => "colour by lifetime",
-    }
+    Classes::new(instance, labels).meaning
 }
 
 impl Classes {
@@ -49,11 +40,11 @@ impl Classes {
         match (sizes, lives) {
             (Some(sizes), _) => {
                 let name = |low, high| format!("{} to {}", bytes(low), bytes(high));
-                Self::by_range(instance, Meaning::Size, &sizes, |buffer| buffer.size.get(), name)
+                Self::by_range(instance, "colour by size", &sizes, |buffer| buffer.size.get(), name)
             }
             (None, Some(lives)) => {
                 let name = |low, high| format!("{} to {} steps", count(low), count(high));
-                Self::by_range(instance, Meaning::Lifetime, &lives, steps, name)
+                Self::by_range(instance, "colour by lifetime", &lives, steps, name)
             }
             (None, None) => categories,
         }
@@ -72,12 +63,12 @@ impl Classes {
             (shown, on_light(category(name.as_deref(), number)))
         };
         let names = sums.keys().enumerate().map(look).collect();
-        Self { of, names, bytes: sums.into_values().collect(), meaning: Meaning::Category }
+        Self { of, names, bytes: sums.into_values().collect(), meaning: CATEGORY }
     }
 
     fn by_range(
         instance: &Instance,
-        meaning: Meaning,
+        meaning: &'static str,
         ranges: &Ranges,
         value: impl Fn(&Buffer) -> u64,
         name: impl Fn(u64, u64) -> String,
@@ -107,7 +98,7 @@ impl Classes {
     /// Names and colours: the largest category first, ranges from low to high.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, RGBColor)> {
         let mut order: Vec<usize> = (0..self.names.len()).collect();
-        if self.meaning == Meaning::Category {
+        if self.meaning == CATEGORY {
             order.sort_by_key(|&number| std::cmp::Reverse(self.bytes[number]));
         }
         order.into_iter().map(|number| (self.names[number].0.as_str(), self.names[number].1))

@@ -81,7 +81,7 @@ pub(crate) fn scope(compared: &Comparison) -> String {
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("{}{more} ({})", names.join(", "), why.reason())
+        format!("{}{more} ({why})", names.join(", "))
     });
     match left_out.next() {
         None => compares + &penalty,

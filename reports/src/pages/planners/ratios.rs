@@ -6,7 +6,7 @@ use std::time::Duration;
 use planlab_results::Record;
 use planlab_results::table::Table;
 
-use crate::data::planners::ratios::{Clock, Field, Figure, Line, Mean, Named, Pair, Subject, Variant};
+use crate::data::planners::ratios::{Field, Figure, Line, Mean, Named, Pair, Subject, Variant};
 use crate::format::{real, seconds};
 use crate::site::output::markdown::files;
 use crate::site::page::{Page, Piece, Text};
@@ -119,8 +119,8 @@ fn summary(pairs: &[Pair<'_>]) -> Table {
             pair.lines.len().to_string(),
             answers(|line| line.of?.seconds()),
             answers(|line| line.over?.seconds()),
-            mean(pair.mean(Clock::Wall)),
-            mean(pair.mean(Clock::Own)),
+            mean(pair.mean(Figure::seconds)),
+            mean(pair.mean(Figure::own_seconds)),
         ]);
     }
     table
@@ -142,13 +142,13 @@ fn pair(pair: &Pair<'_>) -> [Piece; 3] {
             word(line.of),
             time(line.over),
             word(line.over),
-            ratio(line.ratio(Clock::Wall)),
+            ratio(line.ratio(Figure::seconds)),
             shown(line.over.and_then(Figure::own_seconds)),
-            ratio(line.ratio(Clock::Own)),
+            ratio(line.ratio(Figure::own_seconds)),
         ]);
     }
-    let wall = mean(Text::from("Geometric mean of the ratios: "), pair.mean(Clock::Wall));
-    let means = mean(wall.plain("; by their own clock "), pair.mean(Clock::Own)).plain(".");
+    let wall = mean(Text::from("Geometric mean of the ratios: "), pair.mean(Figure::seconds));
+    let means = mean(wall.plain("; by their own clock "), pair.mean(Figure::own_seconds)).plain(".");
     let title = format!("{} over {}", pair.of.name(), pair.over.name());
     [Piece::Subheading(title), Piece::Table(table), Piece::text(means)]
 }
@@ -239,8 +239,8 @@ fn all_pairs(pairs: &[Pair<'_>]) -> Table {
             decimals(line.over.and_then(Figure::own_seconds)),
             word(line.over),
             height(line.over),
-            decimals(line.ratio(Clock::Wall)),
-            decimals(line.ratio(Clock::Own)),
+            decimals(line.ratio(Figure::seconds)),
+            decimals(line.ratio(Figure::own_seconds)),
         ]);
     }
     table

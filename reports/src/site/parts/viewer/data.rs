@@ -121,7 +121,7 @@ fn placed(instance: &Instance, panel: &Panel) -> Json {
     let held = || panel.held.iter();
     json!({
         "name": panel.name,
-        "kind": panel.kind.name(),
+        "kind": panel.kind,
         "height": panel.layout.height,
         "borders": panel.layout.borders,
         "step": panel.blocked.as_ref().map(|blocked| blocked.step),

@@ -43,7 +43,8 @@ impl<'a> Scene<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    /// As the script calls it: a verified `plan`, the framework's `own` placement, or all buffers `stacked`.
+    pub(crate) kind: &'static str,
     pub(crate) layout: Layout,
     /// Memory that a framework held.
     pub(crate) held: Vec<Held>,
@@ -51,44 +52,24 @@ pub(crate) struct Panel {
     pub(crate) blocked: Option<Blocked>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A verified plan.
-    Plan,
-    /// The framework's own placement.
-    Own,
-    /// All buffers above each other.
-    Stacked,
-}
-
 impl Panel {
     pub(crate) fn plan(name: impl Into<String>, instance: &Instance, plan: &VerifiedPlan<'_>) -> Self {
         let layout = Layout::new(instance, Some(plan));
         let blocked = Blocked::of(instance, &layout);
-        Self { name: name.into(), kind: Kind::Plan, layout, held: Vec::new(), blocked }
+        Self { name: name.into(), kind: "plan", layout, held: Vec::new(), blocked }
     }
 
     /// The framework's own placement. What it held says more than its addresses, which have no common height.
     pub(crate) fn own(instance: &Instance, own: &OwnPlacement) -> Self {
         let (layout, held) = own.layout(instance);
         let blocked = if held.is_empty() { Blocked::of(instance, &layout) } else { None };
-        Self { name: own.name.clone(), kind: Kind::Own, layout, held, blocked }
+        Self { name: own.name.clone(), kind: "own", layout, held, blocked }
     }
 
     pub(crate) fn stacked(instance: &Instance) -> Self {
         let layout = Layout::new(instance, None);
         let name = "Buffers without reuse".to_owned();
-        Self { name, kind: Kind::Stacked, layout, held: Vec::new(), blocked: None }
-    }
-}
-
-impl Kind {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Own => "own",
-            Self::Stacked => "stacked",
-        }
+        Self { name, kind: "stacked", layout, held: Vec::new(), blocked: None }
     }
 }
 
