@@ -58,9 +58,6 @@ pub(crate) fn shown_batch(net: &NetParts<'_>) -> String {
     format!("b{}{}", net.batch, variant.unwrap_or_default())
 }
 
-/// A figure with its caption, and its route.
-pub(crate) type NetFigure = (String, (Drawing, String));
-
 /// Workloads of nets in one figure.
 pub(crate) struct NetPart<'k> {
     pub(crate) route: &'k str,
@@ -112,19 +109,16 @@ fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
 }
 
 /// The planning time by net and batch, one figure per route and mode with times.
-pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
+pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<Drawing> {
     let Some(planner) = model.planner_of(baseline) else { return Vec::new() };
     let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
-    let mut figures = Vec::new();
-    for NetPart { route, title, nets } in parts(model.workloads.iter().map(|workload| &workload.key), BARS) {
-        let times: Vec<(NetParts<'_>, f64)> =
-            nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
-        if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
-            let caption = format!("Median planning time of {baseline}, of cells that ran alone.");
-            figures.push((route.to_owned(), (drawing, caption)));
-        }
-    }
-    figures
+    let figure = |NetPart { title, nets, .. }: NetPart<'_>| {
+        let times = nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0))));
+        let times: Vec<(NetParts<'_>, f64)> = times.collect();
+        time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times)
+    };
+    let keys = model.workloads.iter().map(|workload| &workload.key);
+    parts(keys, BARS).into_iter().filter_map(figure).collect()
 }
 
 fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {

@@ -25,8 +25,9 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let mut page = Page::new("scale.html", question).named(Menu::Planners, question);
     let (fits, points) = (fits(curves), points(curves));
     page.pieces.extend(over_all(model).map(|(drawing, caption)| Piece::chapter(drawing, caption)));
+    let caption = format!("Median planning time of {baseline}, of cells that ran alone.");
     let nets = time_figures(model, baseline).into_iter();
-    let nets = nets.map(|(_, (drawing, caption))| Piece::chapter(drawing, caption));
+    let nets = nets.map(|drawing| Piece::chapter(drawing, caption.as_str()));
     if points.rows.is_empty() {
         let suite =
             "No planner ran on two sizes of one family. The suite for it is `scale`: `just bench-scale`.";
