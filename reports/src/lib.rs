@@ -19,7 +19,7 @@ pub use figures::{
     Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
 };
 pub use pages::overview::show::ShowPage;
-pub use pages::planners::ratios::Comparison;
+pub use pages::planners::ratios::ratio_files;
 pub use pages::planners::scale::scale_files;
 pub use planlab_results::format;
 pub use report::{Report, Written};

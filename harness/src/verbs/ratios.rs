@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use planlab_files::NewFolder;
-use planlab_reports::{Comparison, Named};
+use planlab_reports::{Named, ratio_files};
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
@@ -30,17 +30,16 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     if of.iter().chain(&over).all(|name| name.planners.is_empty()) {
         return Err(Failure::usage(format!("{}: none of these planners was run", args.results.display())));
     }
-    let comparison = Comparison::new(&rows, of, over);
-    if comparison.pairs() == 0 {
+    let (pairs, files) = ratio_files(&rows, &of, &over, &command(args));
+    if pairs == 0 {
         let nothing = "no two of these planners were run at a capacity: no ratios";
         if rows.iter().all(|row| row.target_bytes.is_some()) {
             return Err(Failure::usage(nothing));
         }
         note(nothing);
     }
-    let about = json!({ "rows": rows.len(), "pairs": comparison.pairs(), "missing": missing });
+    let about = json!({ "rows": rows.len(), "pairs": pairs, "missing": missing });
     let text = format!("{} rows", rows.len());
-    let files = comparison.files(&command(args));
     let exit = write_tables(folder, &args.output, &files, (about, &text), output)?;
     Ok(records::exit(exit, missing.is_empty()))
 }

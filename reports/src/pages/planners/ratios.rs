@@ -11,60 +11,39 @@ use crate::format::{real, seconds};
 use crate::site::output::markdown::files;
 use crate::site::page::{Page, Piece, Text};
 
-/// The rows of one bench, planner by planner, with ratios of their times.
-#[derive(Debug)]
-pub struct Comparison<'r> {
-    rows: &'r [Record],
-    field: Field<'r>,
-    of: Vec<Named>,
-    over: Vec<Named>,
+/// The rows of one bench, planner by planner, with the times of the planners `of` divided by those of the planners `over`:
+/// the number of pairs of planners with rows at a capacity; then name and content of each file, the page in Markdown
+/// before the tables of all figures. `command` is the command that makes them.
+#[must_use]
+pub fn ratio_files(
+    rows: &[Record],
+    of: &[Named],
+    over: &[Named],
+    command: &str,
+) -> (usize, Vec<(String, String)>) {
+    let field = Field::new(rows.iter());
+    let pairs = Pair::all(&field, of, over);
+    let made = Text::from("Made by ").code(command).plain(format!(".\n{}", machine(rows)));
+    let mut page = Page::new("ratios.md", "Planners side by side")
+        .with([Piece::text(made), Piece::text(Text::marked(WHAT))])
+        .with(absent(of.iter().chain(over)));
+    if field.figures.keys().any(|subject| subject.capacity.is_some()) {
+        page = page
+            .with([Piece::heading("At a capacity"), Piece::Table(summary(&pairs))])
+            .with(pairs.iter().flat_map(pair));
+    }
+    if minimised_of(&field).next().is_some() {
+        page = page.with([Piece::heading("Minimised")]).with(minimised(&field));
+    }
+    page.files = vec![all_pairs(&pairs), all_minimised(&field)];
+    (pairs.len(), files(&page))
 }
 
-impl<'r> Comparison<'r> {
-    /// Divides the times of the planners `of` by those of the planners `over`.
-    #[must_use]
-    pub fn new(rows: &'r [Record], of: Vec<Named>, over: Vec<Named>) -> Self {
-        Self { rows, field: Field::new(rows.iter()), of, over }
-    }
-
-    /// The number of pairs of planners with rows at a capacity.
-    #[must_use]
-    pub fn pairs(&self) -> usize {
-        Pair::all(&self.field, &self.of, &self.over).len()
-    }
-
-    /// Name and content of each file: the page in Markdown, then the tables of all figures. `command` is the command
-    /// that makes them.
-    #[must_use]
-    pub fn files(&self, command: &str) -> Vec<(String, String)> {
-        files(&self.page(command))
-    }
-
-    fn page(&self, command: &str) -> Page {
-        let pairs = Pair::all(&self.field, &self.of, &self.over);
-        let made = Text::from("Made by ").code(command).plain(format!(".\n{}", machine(self.rows)));
-        let mut page = Page::new("ratios.md", "Planners side by side")
-            .with([Piece::text(made), Piece::text(Text::marked(WHAT))])
-            .with(self.absent());
-        if self.field.figures.keys().any(|subject| subject.capacity.is_some()) {
-            page = page
-                .with([Piece::heading("At a capacity"), Piece::Table(summary(&pairs))])
-                .with(pairs.iter().flat_map(pair));
-        }
-        if minimised_of(&self.field).next().is_some() {
-            page = page.with([Piece::heading("Minimised")]).with(minimised(&self.field));
-        }
-        page.files = vec![all_pairs(&pairs), all_minimised(&self.field)];
-        page
-    }
-
-    /// One line for each name without rows.
-    fn absent(&self) -> Option<Piece> {
-        let absent: Vec<&Named> =
-            self.of.iter().chain(&self.over).filter(|name| name.planners.is_empty()).collect();
-        let line = |text: Text, name: &&Named| text.code(&name.name).plain(": not run.\n");
-        (!absent.is_empty()).then(|| Piece::text(absent.iter().fold(Text::default(), line)))
-    }
+/// One line for each name without rows.
+fn absent<'n>(names: impl Iterator<Item = &'n Named>) -> Option<Piece> {
+    let absent: Vec<&Named> = names.filter(|name| name.planners.is_empty()).collect();
+    let line = |text: Text, name: &&Named| text.code(&name.name).plain(": not run.\n");
+    (!absent.is_empty()).then(|| Piece::text(absent.iter().fold(Text::default(), line)))
 }
 
 const WHAT: &str = "\
