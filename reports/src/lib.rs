@@ -1,8 +1,8 @@
 //! Tables, plots and pages, made from records alone.
 //!
 //! A [`Report`] is one folder that opens from disk, without a server or network. The same records give the same bytes
-//! every time. The pictures of a single instance or plan ([`placement_map`], [`fragmentation_map`],
-//! [`load_curve_plot`], [`size_distribution_plot`], [`ShowPage`]) need no records.
+//! every time. The pictures of a single instance or plan ([`placement_map`], [`load_curve_plot`], [`ShowPage`]) need no
+//! records.
 
 mod data;
 mod error;
@@ -15,9 +15,7 @@ pub use data::instances::own::{Held, OwnPlacement};
 pub use data::nets::parts::{PoolTotal, PoolTotals};
 pub use data::planners::ratios::Named;
 pub use error::ReportError;
-pub use figures::{
-    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
-};
+pub use figures::{Drawing, MapOptions, load_curve_plot, placement_map};
 pub use pages::overview::show::ShowPage;
 pub use pages::planners::ratios::ratio_files;
 pub use pages::planners::scale::scale_files;

@@ -16,8 +16,11 @@ use crate::format::{count_real, percent, real};
 
 /// Draws where a plan leaves memory free: the darker, the larger the free share of a band. Free memory with nothing
 /// above it has its own colour, because only holes cost memory.
-#[must_use]
-pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
+pub(crate) fn fragmentation_map(
+    instance: &Instance,
+    plan: &VerifiedPlan<'_>,
+    options: &MapOptions,
+) -> Drawing {
     let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
         key: Key::Box,
         color: heat(share),

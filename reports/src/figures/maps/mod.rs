@@ -9,6 +9,6 @@ mod placement;
 mod sheet;
 
 pub(crate) use classes::map_colours;
-pub use fragmentation::fragmentation_map;
+pub(crate) use fragmentation::fragmentation_map;
 pub use options::MapOptions;
 pub use placement::placement_map;

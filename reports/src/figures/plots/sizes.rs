@@ -13,8 +13,7 @@ use crate::format::{bytes, count, count_real, real};
 
 /// Draws, for each power of two, the share of the buffers with a size from it up to the next, and their share of the
 /// bytes.
-#[must_use]
-pub fn size_distribution_plot(instance: &Instance) -> Drawing {
+pub(crate) fn size_distribution_plot(instance: &Instance) -> Drawing {
     const LEFT: u32 = 756;
     let classes = classes(instance);
     let total = real(instance.total().get()).max(1.0);
