@@ -2,12 +2,9 @@
 
 mod bench;
 mod cli;
-mod external;
 mod inputs;
-mod planning;
-mod playing;
+mod kinds;
 mod process;
-mod scheduling;
 mod shell;
 mod verbs;
 
@@ -117,7 +114,7 @@ fn run(cli: Cli) -> Verdict {
     }
     inputs::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
-        external::load(cli.planners_file.as_deref())?;
+        kinds::external::load(cli.planners_file.as_deref())?;
     }
     match cli.verb {
         Verb::List(args) => verbs::list::run(&args, output),
@@ -153,12 +150,12 @@ fn run(cli: Cli) -> Verdict {
         #[cfg(feature = "reports")]
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
-        Verb::RunCells => planning::child::serve(),
-        Verb::RunSchedule => scheduling::child::serve(),
-        Verb::RunReplay => playing::host::child::serve(),
-        Verb::RunDeviceReplay => playing::device::child::serve(),
+        Verb::RunCells => kinds::placement::child::serve(),
+        Verb::RunSchedule => kinds::schedule::child::serve(),
+        Verb::RunReplay => kinds::pool::host::child::serve(),
+        Verb::RunDeviceReplay => kinds::pool::device::child::serve(),
         #[cfg(feature = "reports")]
         Verb::RunQuery => verbs::query::serve(),
-        Verb::ExecExternal(args) => external::launch::run(&args),
+        Verb::ExecExternal(args) => kinds::external::launch::run(&args),
     }
 }

@@ -18,7 +18,7 @@ use planlab_workloads::{expected, process};
 use crate::bench::run::in_shard;
 use crate::cli::Retry;
 use crate::inputs::{self, Source};
-use crate::playing::simulated::{Order, Stream, cell, play};
+use crate::kinds::pool::simulated::{Order, Stream, cell, play};
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;

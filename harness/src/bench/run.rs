@@ -13,9 +13,9 @@ use rand::seq::SliceRandom;
 
 use crate::cli::Retry;
 use crate::inputs::{self, Source};
-use crate::planning::Cell;
-use crate::planning::Judgement;
-use crate::planning::{RowContext, Runner, Subject, record};
+use crate::kinds::placement::Cell;
+use crate::kinds::placement::Judgement;
+use crate::kinds::placement::{RowContext, Runner, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};

@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 
 use crate::bench::run::{in_shard, is_retried};
 use crate::cli::{BenchArgs, Retry};
-use crate::scheduling::{Cell, Context, Judgement, Question, Runner, keep, known, matching};
+use crate::kinds::schedule::{Cell, Context, Judgement, Question, Runner, keep, known, matching};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};

@@ -10,11 +10,11 @@ use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
 use crate::bench::run::Task;
 use crate::cli::{BenchArgs, LimitArgs};
-use crate::external;
 use crate::inputs::{self, Named, Source};
-use crate::planning::Cell;
-use crate::planning::planners;
-use crate::scheduling::known;
+use crate::kinds::external;
+use crate::kinds::placement::Cell;
+use crate::kinds::placement::planners;
+use crate::kinds::schedule::known;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::AddWorkloadArgs;
 use crate::inputs::{self, Source};
-use crate::planning::planners;
+use crate::kinds::placement::planners;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};

@@ -21,9 +21,9 @@ use crate::bench::selection::{Asked, baselines, tasks};
 use crate::cli::BenchArgs;
 #[cfg(feature = "reports")]
 use crate::cli::ReportArgs;
-use crate::planning::Cell;
-use crate::planning::{Runner, Samples};
-use crate::scheduling;
+use crate::kinds::placement::Cell;
+use crate::kinds::placement::{Runner, Samples};
+use crate::kinds::schedule;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
@@ -148,7 +148,7 @@ fn run_schedules(
             let _ = output.value(&view::schedule(row));
         }
     };
-    let scheduled = schedules.run(store, &scheduling::Runner::new(runner.cancel().clone())?, &print)?;
+    let scheduled = schedules.run(store, &schedule::Runner::new(runner.cancel().clone())?, &print)?;
     #[cfg(feature = "reports")]
     store.compact_schedules()?;
     Ok(scheduled)

@@ -12,7 +12,7 @@ use super::arenas::ArenaSizes;
 use super::{certificate, view};
 use crate::cli::BoundArgs;
 use crate::inputs::{self, Source};
-use crate::planning::Prover;
+use crate::kinds::placement::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};

@@ -8,7 +8,7 @@ use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutatio
 use serde_json::{Value, json};
 
 use crate::inputs::{self, Source};
-use crate::planning::Prover;
+use crate::kinds::placement::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;

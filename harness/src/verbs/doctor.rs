@@ -83,7 +83,7 @@ fn mailboxes() -> String {
 }
 
 fn solvers() -> Finding {
-    let keys = crate::planning::planners::keys();
+    let keys = crate::kinds::placement::planners::keys();
     let mip = keys.iter().any(|key| key.starts_with("mip/"));
     let says = format!("{} planners{}", keys.len(), if mip { "" } else { "; built without MIP" });
     Finding { topic: "planners", ok: mip, says }

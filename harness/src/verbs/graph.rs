@@ -24,7 +24,7 @@ use crate::cli::GraphArgs;
 use crate::inputs::Source;
 use crate::inputs::hints::{self, Hints};
 use crate::inputs::network::{Network, in_order, source_file};
-use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, record};
+use crate::kinds::placement::{Cell, RowContext, Runner, Samples, Subject, planners, record};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};

@@ -10,9 +10,9 @@ use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic}
 use serde_json::{Value, json};
 
 use crate::cli::{ListArgs, Listing};
-use crate::external;
 use crate::inputs;
-use crate::planning::planners;
+use crate::kinds::external;
+use crate::kinds::placement::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::text::Text;

@@ -8,9 +8,9 @@ use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
 use crate::cli::RatiosArgs;
-use crate::external;
 use crate::inputs::records;
-use crate::planning::planners;
+use crate::kinds::external;
+use crate::kinds::placement::planners;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::write_tables;

@@ -7,8 +7,8 @@ use planlab_workloads::Trace;
 
 use crate::cli::{Device, LimitArgs, ReplayArgs};
 use crate::inputs::{self, Source};
-use crate::planning::{self, Cell, Runner, Samples, planners};
-use crate::playing::{Contender, Keeper, contender, device, host};
+use crate::kinds::placement::{self, Cell, Runner, Samples, planners};
+use crate::kinds::pool::{Contender, Keeper, contender, device, host};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
@@ -96,7 +96,7 @@ fn planned(
         LimitArgs { time_limit: None, memory_limit: PLANNER_MEMORY, work_limit: None, seed, threads: None };
     let cell = Cell::of(source, planner, &limits);
     let instance = &trace.instance;
-    let subject = planning::Subject { source, instance, digest: instance.digest(), hints: None };
+    let subject = placement::Subject { source, instance, digest: instance.digest(), hints: None };
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let judgement = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
     let plan = judgement.as_ref().and_then(|judgement| judgement.plan.as_ref());

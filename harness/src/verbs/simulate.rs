@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
 use crate::inputs::{self, Source};
-use crate::playing::simulated::{self, Order, Played, SETTLING, Stream, play, rounds_to_settle};
-use crate::playing::{Keeper, exit_of};
+use crate::kinds::pool::simulated::{self, Order, Played, SETTLING, Stream, play, rounds_to_settle};
+use crate::kinds::pool::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};

@@ -14,7 +14,7 @@ use planlab_results::{Repair, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
-use crate::scheduling;
+use crate::kinds::schedule;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
@@ -29,7 +29,7 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     findings.extend(audit_schedules(&schedules));
     let frameworks = read_frameworks(&args.results)?;
     findings.extend(audit_frameworks(&frameworks));
-    findings.extend(scheduling::audit(&args.results, &schedules)?);
+    findings.extend(schedule::audit(&args.results, &schedules)?);
     findings.extend(audit_shards(&args.results, rows > 0 || !schedules.is_empty())?);
     findings.extend(audit_ends(&args.results)?);
     #[cfg(feature = "reports")]

@@ -11,7 +11,7 @@ use planlab_workloads::formats::import::Framework;
 
 use super::super::fit::{Fit, largest};
 use super::planning::Planning;
-use crate::playing::simulated::{Order, Stream, matching, play};
+use crate::kinds::pool::simulated::{Order, Stream, matching, play};
 use crate::shell::exit::Failure;
 
 /// The largest batch that is tried.

@@ -20,7 +20,7 @@ use planlab_workloads::waste::{self, Waste};
 
 use crate::cli::ExplainArgs;
 use crate::inputs::{self, Source};
-use crate::planning::planners;
+use crate::kinds::placement::planners;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::scratch;

@@ -10,7 +10,7 @@ use planlab_workloads::formats::write_trace;
 use super::super::view;
 use crate::cli::ExplainArgs;
 use crate::inputs::network::source_file;
-use crate::planning::{Cell, Judgement, RowContext, Runner, Samples, Subject, record};
+use crate::kinds::placement::{Cell, Judgement, RowContext, Runner, Samples, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::signals::cancel_token;

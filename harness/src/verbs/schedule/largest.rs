@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{cell, question};
 use crate::cli::ScheduleArgs;
 use crate::inputs::network::is_file;
-use crate::scheduling::{Cell, Runner, matching};
+use crate::kinds::schedule::{Cell, Runner, matching};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;

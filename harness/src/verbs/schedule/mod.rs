@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::bench::run::open_store;
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, spec};
-use crate::planning::planners;
-use crate::scheduling::{
+use crate::kinds::placement::planners;
+use crate::kinds::schedule::{
     Cell, Context, DEFAULT_MACHINE, Judgement, Question, Runner, classes, counts, keep, machine, matching,
 };
 use crate::shell::JSON_VERSION;

@@ -6,9 +6,9 @@ use planlab_replay::cuda::{DeviceInfo, Protocol};
 use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 
-use crate::playing::Contender;
-use crate::playing::row::{Place, Played, row};
-use crate::playing::subject::Subject;
+use crate::kinds::pool::Contender;
+use crate::kinds::pool::row::{Place, Played, row};
+use crate::kinds::pool::subject::Subject;
 
 /// The settings of a replay on a device.
 #[derive(Clone, Copy, Debug)]

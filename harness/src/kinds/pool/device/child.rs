@@ -14,9 +14,9 @@ use super::durations;
 use super::protocol::{Player, Reply, Request};
 use crate::cli::Device;
 use crate::inputs;
-use crate::playing::contender::{EMPTY_LOOP, build};
-use crate::playing::saboteurs;
-use crate::playing::subject::propagations;
+use crate::kinds::pool::contender::{EMPTY_LOOP, build};
+use crate::kinds::pool::saboteurs;
+use crate::kinds::pool::subject::propagations;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 

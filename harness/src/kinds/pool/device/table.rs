@@ -5,7 +5,7 @@ use planlab_dsa::{Bytes, fragmentation};
 use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::median;
 
-use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
+use crate::kinds::pool::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
 use crate::shell::quantity::{memory, percent};
 use crate::shell::text::Text;
 use planlab_results::table::Table;

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{planners, saboteurs};
 use crate::cli::LimitArgs;
-use crate::external;
 use crate::inputs::Source;
+use crate::kinds::external;
 use crate::shell::quantity::nanoseconds;
 
 /// Default wall limit of a cell.

@@ -8,9 +8,9 @@ use super::protocol::{Player, Reply, Request};
 use super::row::Settings;
 use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
-use crate::playing::Contender;
-use crate::playing::row::died;
-use crate::playing::supervisor::{DEVICE_VERB, command};
+use crate::kinds::pool::Contender;
+use crate::kinds::pool::row::died;
+use crate::kinds::pool::supervisor::{DEVICE_VERB, command};
 use crate::process::{Death, Talk, talk};
 use crate::shell::exit::Failure;
 

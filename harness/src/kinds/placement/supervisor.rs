@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::mailbox;
 use super::protocol::{Answer, ComplaintKind, Reply, Request};
 use crate::cli::PLANNERS;
-use crate::external;
+use crate::kinds::external;
 use crate::process::limits::{Cgroup, Mechanism};
 use crate::process::{self, Death, GRACE, Lines, cause, confine, end_of, listen, reap, send, signal};
 

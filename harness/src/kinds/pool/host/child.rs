@@ -11,9 +11,9 @@ use planlab_workloads::Trace;
 
 use super::protocol::{Reply, Request};
 use crate::inputs;
-use crate::playing::contender::{EMPTY_LOOP, PLAN, build, malloc};
-use crate::playing::saboteurs;
-use crate::playing::subject::propagations;
+use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build, malloc};
+use crate::kinds::pool::saboteurs;
+use crate::kinds::pool::subject::propagations;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 

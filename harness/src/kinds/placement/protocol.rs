@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use planlab_dsa::{Bound, Offset, Outcome, PlanError, Scope, Violation};
 use serde::{Deserialize, Serialize};
 
-use crate::external::{Fate, Report};
 use crate::inputs::Source;
+use crate::kinds::external::{Fate, Report};
 use crate::shell::quantity::nanoseconds;
 
 /// A child's task: to load one trace and run planners on it, one after the other.

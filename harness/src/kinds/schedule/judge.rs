@@ -9,7 +9,7 @@ use planlab_results::schedule::{Disturbance, Improvement};
 use planlab_solvers::schedule::Class;
 
 use super::protocol::{Answer, ComplaintKind};
-use crate::planning::{Fate, fate};
+use crate::kinds::placement::{Fate, fate};
 use crate::process::Death;
 
 /// The largest relative difference between two times of one schedule if one of them went through a file.

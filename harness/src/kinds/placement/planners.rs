@@ -4,7 +4,7 @@ use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
 use planlab_workloads::{did_you_mean, glob as glob_matches, nearest};
 
 use super::saboteurs;
-use crate::external;
+use crate::kinds::external;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 use crate::shell::sabotage;

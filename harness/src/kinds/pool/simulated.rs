@@ -16,9 +16,9 @@ use planlab_solvers::online::{self, Entry, Requests, SimulationError, Simulator}
 use planlab_workloads::{Trace, did_you_mean, expected, glob, nearest};
 use serde_json::json;
 
-use crate::playing::Contender;
-use crate::playing::row::{self, Place};
-use crate::playing::subject::{Subject, propagations};
+use crate::kinds::pool::Contender;
+use crate::kinds::pool::row::{self, Place};
+use crate::kinds::pool::subject::{Subject, propagations};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::exit::Failure;
 use crate::shell::provenance;

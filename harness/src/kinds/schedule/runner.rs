@@ -17,7 +17,7 @@ use super::judge::{Judgement, Placed, judge};
 use super::protocol::{Reply, Request};
 use super::{Cell, Question};
 use crate::inputs::network::source_file;
-use crate::planning::{self, Samples, Subject};
+use crate::kinds::placement::{self, Samples, Subject};
 use crate::process::limits::{Cgroup, Mechanism};
 use crate::process::{Death, command, talk_in};
 use crate::shell::exit::Failure;
@@ -31,7 +31,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Starts children and judges their answers.
 pub(crate) struct Runner {
-    planning: planning::Runner,
+    planning: placement::Runner,
     folder: TemporaryFolder,
     next: AtomicU64,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Runner {
 impl Runner {
     /// A runner whose cells end early once `cancel` is set.
     pub(crate) fn new(cancel: CancelToken) -> io::Result<Self> {
-        let planning = planning::Runner::new(cancel, Samples::ONCE)?;
+        let planning = placement::Runner::new(cancel, Samples::ONCE)?;
         Ok(Self { planning, folder: scratch_in_memory()?, next: AtomicU64::new(0) })
     }
 
@@ -128,7 +128,7 @@ impl Runner {
         let source = source_file(&format!("{} by {}", question.workload, cell.scheduler), file);
         let subject =
             Subject { source: &source, instance: &instance, digest: instance.digest(), hints: None };
-        let asked = planning::Cell {
+        let asked = placement::Cell {
             workload: source.name.clone(),
             planner: cell.planner.clone(),
             wall: cell.planner_wall,

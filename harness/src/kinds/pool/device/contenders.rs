@@ -7,8 +7,8 @@ use planlab_solvers::online;
 use planlab_workloads::{Trace, did_you_mean, glob, nearest};
 
 use crate::cli::ReplayArgs;
-use crate::playing::contender::{EMPTY_LOOP, PLAN};
-use crate::playing::{Contender, saboteurs};
+use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN};
+use crate::kinds::pool::{Contender, saboteurs};
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
