@@ -1,11 +1,9 @@
 //! `bound`: proofs above the load, limits, and the result so far after a signal.
 
-use std::process::{Command, Stdio};
-
-use crate::common::{ABOVE, figure, json, listens, run, wait_for, write};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;
+
+use crate::common::{ABOVE, end, figure, interrupt, json, run, start, write};
 
 #[test]
 fn a_bound_above_the_load_says_how_it_was_had() {
@@ -46,19 +44,11 @@ fn the_time_limit_leaves_what_was_proved() {
 fn a_signal_leaves_what_was_proved() {
     let folder = tempdir().expect("a folder");
     run(folder.path(), &[&ENDLESS[..], &["u.csv"]].concat(), 0);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_planlab"))
-        .args(["bound", "u.csv", "--time-limit", "1h", "--json"])
-        .current_dir(folder.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the binary runs");
-    wait_for("the process to listen", || listens(child.id()));
-    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
-    wait_for("the end", || child.try_wait().expect("it is ours").is_some());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130), "{:?}", output.status);
-    assert_cut_short(&serde_json::from_slice(&output.stdout).expect("one object"));
+    let child = start(folder.path(), &["bound", "u.csv", "--time-limit", "1h", "--json"]);
+    interrupt(&child);
+    let (code, stdout, stderr) = end(child);
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_cut_short(&serde_json::from_str(&stdout).expect("one object"));
 }
 
 #[test]

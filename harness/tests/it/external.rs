@@ -4,9 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::common::{PATIENCE, has_ended, json, json_lines, planlab, run, wait_for, write};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
+
+use crate::common::{
+    PATIENCE, has_ended, json, json_lines, outputs, planlab, planner_entry, run, start, wait_for, write,
+};
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
 
@@ -15,10 +18,7 @@ const STACK: &str =
     "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"";
 
 fn planner(key: &str, script: &str, more: &str) -> String {
-    format!(
-        "[[planner]]\nkey = \"external/{key}\"\ninstance = \"minimalloc\"\n\
-         command = [\"sh\", \"{script}\", \"{{instance}}\", \"{{output}}\", \"{{capacity}}\", \"{{threads}}\"]\n{more}\n"
-    )
+    planner_entry(key, &[script, "{instance}", "{output}", "{capacity}", "{threads}"], more)
 }
 
 /// A folder with a trace, scripts and a `planners.toml`.
@@ -184,14 +184,8 @@ fn a_hanging_program_ends_with_the_limit_and_so_does_what_it_started() {
 fn a_program_does_not_outlive_a_killed_bench() {
     let folder = folder();
     write(folder.path(), "hang.sh", "echo $$ > sleeper.part; mv sleeper.part sleeper; exec sleep 1000\n");
-    let mut bench = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder.path())
-        .env_remove("PLANLAB_PLANNERS")
-        .args(["plan", "trace.csv", "--planner", "external/hang", "--time-limit", "60s"])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("the binary runs");
+    let words = ["plan", "trace.csv", "--planner", "external/hang", "--time-limit", "60s"];
+    let mut bench = start(folder.path(), &words);
     let file = folder.path().join("sleeper");
     wait_for("the program", || file.exists());
     bench.kill().expect("killed");
@@ -281,11 +275,9 @@ fn a_missing_program_is_listed_and_not_run() {
                  planners = [\"bump\", \"external/missing\"]\ncapacities = [1, 100000000]\n";
     write(folder.path(), "suite.toml", suite);
     let arguments = ["bench", "--suite", "./suite.toml", "--out", "store", "--json"];
-    let output = planlab(folder.path()).args(arguments).output().expect("the binary runs");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let (stdout, stderr) = run(folder.path(), &arguments, 0);
     assert!(stderr.contains("`external/missing` is not given"), "{stderr}");
-    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+    let rows = json_lines(&stdout);
     let mut ends: Vec<_> = rows.iter().map(|row| (row["capacity"].as_u64(), row["status"].clone())).collect();
     ends.sort_by_key(|(capacity, _)| *capacity);
     assert_eq!(ends, [(Some(1), "infeasible".into()), (Some(100_000_000), "feasible".into())]);
@@ -306,11 +298,8 @@ fn another_program_is_another_cell_and_ratios_compare() {
     let bench = |planner: &str, code: i32| {
         let arguments = ["bench", "--workload", "synthetic/uniform/n40/s1", "--planner", planner, "--json"];
         let limits = ["--out", "store", "--capacity", "1GiB", "--reps", "3", "--time-limit", "10s"];
-        let mut command = planlab(folder.path());
-        let output = command.args(arguments).args(limits).output().expect("the binary runs");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{stderr}");
-        (stderr.contains(" 3 run now"), json_lines(&String::from_utf8_lossy(&output.stdout)).len())
+        let (stdout, stderr) = run(folder.path(), &[&arguments[..], &limits].concat(), code);
+        (stderr.contains(" 3 run now"), json_lines(&stdout).len())
     };
     assert_eq!(bench("external/stack", 0), (true, 3));
     assert_eq!(bench("external/stack", 0), (false, 3));
@@ -386,32 +375,27 @@ fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
     assert!(told.contains("`external/missing` cannot run: "), "{told}");
 }
 
+const INPUT_AND_OUTPUT: [&str; 2] = ["{instance}", "{output}"];
+
+/// What `list` says of the external planners in `versions.toml`, and its stderr.
+fn listed_versions(folder: &Path, patience: &str) -> (Vec<Value>, String) {
+    let mut command = planlab(folder);
+    command.args(["list", "planners", "--planners", "versions.toml", "--json"]);
+    command.env("PLANLAB_VERSION_PATIENCE", patience).timeout(PATIENCE);
+    let (stdout, stderr) = outputs(&mut command, 0);
+    let entries: Vec<Value> = serde_json::from_str(&stdout).expect("an array");
+    let is_external = |entry: &Value| entry["key"].as_str().is_some_and(|key| key.starts_with("external/"));
+    (entries.into_iter().filter(is_external).collect(), stderr)
+}
+
 #[test]
 fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
     let folder = folder();
     let planners = |version: &str| {
-        write(
-            folder.path(),
-            "versions.toml",
-            format!(
-                "[[planner]]\nkey = \"external/slow\"\ncommand = [\"sh\", \"{{instance}}\", \"{{output}}\"]\n\
-                 instance = \"minimalloc\"\nversion = [\"sh\", \"-c\", \"{version}\"]\n"
-            ),
-        );
+        let asks = format!("version = [\"sh\", \"-c\", \"{version}\"]");
+        write(folder.path(), "versions.toml", planner_entry("slow", &INPUT_AND_OUTPUT, &asks));
     };
-    let said = |patience: &str| {
-        let words = ["list", "planners", "--planners", "versions.toml", "--json"];
-        let output = planlab(folder.path())
-            .args(words)
-            .env("PLANLAB_VERSION_PATIENCE", patience)
-            .timeout(PATIENCE)
-            .output()
-            .expect("it ends");
-        let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
-        let slow =
-            entries.as_array().and_then(|all| all.iter().find(|entry| entry["key"] == "external/slow"));
-        slow.expect("it is listed")["version"].as_str().expect("a text").to_owned()
-    };
+    let said = |patience: &str| listed_versions(folder.path(), patience).0[0]["version"].clone();
     planners("echo 1.2; echo 1.3");
     assert_eq!(said("300000"), "1.2");
     // A busy machine may end it before it has written: then with more patience.
@@ -430,22 +414,9 @@ fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
 fn versions_are_asked_all_at_once_and_an_unknown_one_is_left_out() {
     let folder = folder();
     let list = |versions: &[(&str, &str)], patience: &str| {
-        let planner = |(key, version): &(&str, &str)| {
-            format!(
-                "[[planner]]\nkey = \"external/{key}\"\ncommand = [\"sh\", \"{{instance}}\", \"{{output}}\"]\n\
-                 instance = \"minimalloc\"\n{version}\n"
-            )
-        };
+        let planner = |(key, version): &(&str, &str)| planner_entry(key, &INPUT_AND_OUTPUT, version);
         write(folder.path(), "versions.toml", versions.iter().map(planner).collect::<String>());
-        let output = planlab(folder.path())
-            .args(["list", "planners", "--planners", "versions.toml", "--json"])
-            .env("PLANLAB_VERSION_PATIENCE", patience)
-            .output()
-            .expect("it ends");
-        let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
-        let find = |key: &str| entries.as_array()?.iter().find(|entry| entry["key"] == key).cloned();
-        let of = |(key, _): &(&str, &str)| find(&format!("external/{key}")).expect("it is listed");
-        (versions.iter().map(of).collect::<Vec<_>>(), String::from_utf8_lossy(&output.stderr).into_owned())
+        listed_versions(folder.path(), patience)
     };
     // Each waits until the other was started.
     let waits = |own: &str, other: &str| {

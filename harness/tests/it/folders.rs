@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{ABOVE, json, planlab, run, wait_for, write};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
+
+use crate::common::{ABOVE, beside, json, listens, planlab, planner_entry, run, wait_for, write};
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\n";
 
@@ -201,9 +202,8 @@ fn scratch_folders_of_killed_runs_go_with_the_next() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
     write(folder.path(), "peer.sh", "echo \"$1\" > begun.new; mv begun.new begun; exec sleep 20\n");
-    let file = "[[planner]]\nkey = \"external/peer\"\ninstance = \"minimalloc\"\n\
-                command = [\"sh\", \"peer.sh\", \"{instance}\", \"{output}\"]\n";
-    write(folder.path(), "planners.toml", file);
+    let entry = planner_entry("peer", &["peer.sh", "{instance}", "{output}"], "");
+    write(folder.path(), "planners.toml", entry);
     let mut killed = start(folder.path(), &["plan", "trace.csv", "--planner", "external/peer"]);
     let begun = folder.path().join("begun");
     wait_for("the program", || begun.exists());
@@ -223,9 +223,8 @@ fn no_planner_runs_for_a_plan_that_cannot_be_written() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
     write(folder.path(), "peer.sh", "touch begun; exit 1\n");
-    let file = "[[planner]]\nkey = \"external/peer\"\ninstance = \"minimalloc\"\n\
-                command = [\"sh\", \"peer.sh\", \"{instance}\", \"{output}\"]\n";
-    write(folder.path(), "planners.toml", file);
+    let entry = planner_entry("peer", &["peer.sh", "{instance}", "{output}"], "");
+    write(folder.path(), "planners.toml", entry);
     refused(
         folder.path(),
         &["plan", "trace.csv", "--planner", "external/peer", "-o", "nowhere/p.csv"],
@@ -291,15 +290,8 @@ impl Drop for Started {
 /// Starts a command that waits for its input: standard input stays open, and the journal in `stuck` is a pipe without a
 /// writer.
 fn start(folder: &Path, words: &[&str]) -> Started {
-    let child = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder)
-        .env("TMPDIR", folder)
-        .env_remove("PLANLAB_PLANNERS")
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
+    let child =
+        beside(folder, words).env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
     Started(child.expect("the binary runs"))
 }
 
@@ -309,13 +301,6 @@ fn stuck() -> TempDir {
     let journal = folder.path().join("stuck/journal.jsonl");
     assert!(Command::new("mkfifo").arg(journal).status().expect("mkfifo runs").success());
     folder
-}
-
-/// Whether the process listens for signals.
-fn listens(child: &Started) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.0.id())).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
 }
 
 const BLOCKED: [&[&str]; 10] = [
@@ -337,7 +322,7 @@ fn an_interrupted_verb_leaves_nothing_and_says_130() {
         for signal in [Signal::INT, Signal::TERM] {
             let folder = stuck();
             let mut child = start(folder.path(), words);
-            wait_for("the signals", || listens(&child));
+            wait_for("the signals", || listens(child.0.id()));
             if words[0] != "audit" {
                 wait_for("a hidden file", || !hidden(folder.path()).is_empty());
             }

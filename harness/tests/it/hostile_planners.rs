@@ -3,13 +3,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{has_ended, json, planlab, run, wait_for, write};
+use crate::common::{has_ended, json, planlab, planner_entry, run, wait_for, write};
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
 /// Stacks the buffers, and says where the files lie.
@@ -24,12 +24,7 @@ const BEGIN: &str = "begin() { exec sh -c 'echo $$ > $0.part; mv $0.part $0; exe
 /// A folder with a planner that runs this script, and an honest one.
 fn folder(script: &str) -> TempDir {
     let folder = tempdir().expect("a folder");
-    let entry = |key: &str| {
-        format!(
-            "[[planner]]\nkey = \"external/{key}\"\ninstance = \"minimalloc\"\n\
-             command = [\"sh\", \"{key}.sh\", \"{{instance}}\", \"{{output}}\"]\n"
-        )
-    };
+    let entry = |key: &str| planner_entry(key, &[&format!("{key}.sh"), "{instance}", "{output}"], "");
     write(folder.path(), "planners.toml", entry("hostile") + &entry("honest"));
     write(folder.path(), "hostile.sh", format!("{BEGIN}{script}\n"));
     write(folder.path(), "honest.sh", STACK);
@@ -44,16 +39,7 @@ fn plan(folder: &Path, more: &[&str], code: i32) -> Value {
 }
 
 fn start(folder: &Path, more: &[&str]) -> Child {
-    Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder)
-        .env_remove("PLANLAB_PLANNERS")
-        .args(PLAN)
-        .args(more)
-        .args(["--time-limit", "1h"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the binary runs")
+    crate::common::start(folder, &[&PLAN[..], more, &["--time-limit", "1h"]].concat())
 }
 
 fn text(folder: &Path, name: &str) -> String {

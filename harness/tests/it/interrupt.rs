@@ -1,13 +1,13 @@
 //! Ctrl-C: the best plan and bound so far are printed and written, with exit code 130.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
-use crate::common::{figure, listens, run, wait_for, write};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;
+
+use crate::common::{beside, end, figure, interrupt, planner_entry, run, wait_for, write};
 
 /// The file that `saboteur/hang` writes once it has offered its plan.
 const HANGS: &str = "hangs";
@@ -15,31 +15,9 @@ const HANGS: &str = "hangs";
 const LARGE: &str = "synthetic/uniform/n100000/s0";
 
 fn start(folder: &Path, arguments: &[&str]) -> Child {
-    Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder)
-        .env("PLANLAB_SABOTEURS", "1")
-        .env("PLANLAB_SABOTEUR_HANGS", folder.join(HANGS))
-        .env_remove("PLANLAB_PLANNERS")
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs")
-}
-
-/// Interrupts a process once it has begun to listen, which is the first thing that it does.
-fn interrupt(child: &Child) {
-    wait_for("the process to listen", || listens(child.id()));
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
-    kill_process(pid, Signal::INT).expect("it runs");
-}
-
-/// Waits for the end; returns exit code, stdout and stderr.
-fn end(mut child: Child) -> (Option<i32>, String, String) {
-    wait_for("the end", || child.try_wait().expect("it is ours").is_some());
-    let output = child.wait_with_output().expect("text");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+    let mut command = beside(folder, arguments);
+    command.env("PLANLAB_SABOTEURS", "1").env("PLANLAB_SABOTEUR_HANGS", folder.join(HANGS));
+    command.spawn().expect("the binary runs")
 }
 
 /// Interrupts a plan once it is `ready`, and checks its results.
@@ -112,9 +90,8 @@ fn an_external_planner_that_writes_as_it_goes_leaves_its_best() {
     let script = "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"\n\
                   touch begun; exec sleep 1000\n";
     write(folder.path(), "peer.sh", script);
-    let file = "[[planner]]\nkey = \"external/peer\"\ninstance = \"minimalloc\"\n\
-                command = [\"sh\", \"peer.sh\", \"{instance}\", \"{output}\"]\n";
-    write(folder.path(), "planners.toml", file);
+    let entry = planner_entry("peer", &["peer.sh", "{instance}", "{output}"], "");
+    write(folder.path(), "planners.toml", entry);
     for more in [&[][..], &["--in-process"]] {
         let _ = std::fs::remove_file(folder.path().join("begun"));
         let all = [

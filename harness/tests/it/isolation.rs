@@ -1,22 +1,19 @@
 //! Saboteurs: each has one row with the right status, and no other cell is harmed.
 
-use crate::common::{children, figure, json, json_lines, planlab, run, wait_for};
+use std::path::Path;
+
 use serde_json::Value;
 use tempfile::tempdir;
 
+use crate::common::{assert_dies_with_parent, figure, json, run, sabotaged};
+
 const WORKLOAD: &str = "synthetic/uniform/n40/s1";
 
-fn bench(folder: &std::path::Path, planners: &[&str], limit: &str, code: i32) -> Vec<Value> {
-    let mut command = planlab(folder);
-    command.env("PLANLAB_SABOTEURS", "1").args(["bench", "--workload", WORKLOAD, "--json", "--out", "store"]);
-    command.args(["--time-limit", limit, "--memory-limit", "512MiB"]);
-    planners.iter().for_each(|planner| {
-        command.args(["--planner", planner]);
-    });
-    let output = command.output().expect("the binary runs");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    json_lines(&String::from_utf8_lossy(&output.stdout))
+fn bench(folder: &Path, planners: &[&str], limit: &str, code: i32) -> Vec<Value> {
+    let mut arguments = vec!["bench", "--workload", WORKLOAD, "--out", "store"];
+    arguments.extend(["--time-limit", limit, "--memory-limit", "512MiB"]);
+    planners.iter().for_each(|planner| arguments.extend(["--planner", planner]));
+    sabotaged(folder, &arguments, code).0
 }
 
 fn detail<'a>(rows: &'a [Value], planner: &str) -> &'a str {
@@ -66,27 +63,8 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
 #[test]
 fn a_child_does_not_outlive_a_killed_bench() {
     let folder = tempdir().expect("a folder");
-    let mut bench = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder.path())
-        .env("PLANLAB_SABOTEURS", "1")
-        .args([
-            "bench",
-            "--workload",
-            WORKLOAD,
-            "--planner",
-            "saboteur/hang",
-            "--time-limit",
-            "60s",
-            "--out",
-            "store",
-        ])
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("the binary runs");
-    wait_for("a child", || children(folder.path(), "run-cells").len() == 1);
-    bench.kill().expect("killed");
-    bench.wait().expect("reaped");
-    wait_for("the child's end", || children(folder.path(), "run-cells").is_empty());
+    let cell = ["bench", "--workload", WORKLOAD, "--planner", "saboteur/hang", "--time-limit", "60s"];
+    assert_dies_with_parent(folder.path(), "run-cells", &[&cell[..], &["--out", "store"]].concat());
 }
 
 #[test]

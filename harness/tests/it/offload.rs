@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{figure, json, json_lines, planlab, run, write};
+use crate::common::{figure, json, run, sabotaged, write};
 
 const SUITE: &str = r#"
 name = "mine"
@@ -24,12 +24,7 @@ planner_time_limit = 1.0
 "#;
 
 fn bench(folder: &Path, more: &[&str], code: i32) -> (Vec<Value>, String) {
-    let mut command = planlab(folder);
-    command.env("PLANLAB_SABOTEURS", "1").args(["bench", "--suite", "mine.toml", "--json", "--out", "store"]);
-    let output = command.args(more).output().expect("the binary runs");
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    (json_lines(&String::from_utf8_lossy(&output.stdout)), stderr)
+    sabotaged(folder, &[&["bench", "--suite", "mine.toml", "--out", "store"], more].concat(), code)
 }
 
 fn row<'a>(rows: &'a [Value], scheduler: &str) -> &'a Value {

@@ -1,12 +1,12 @@
 //! `query` on results, as a user calls it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{children, json, listens, run, wait_for};
+use crate::common::{beside, children, end, interrupt, json, run, start, wait_for};
 
 /// A folder with results of two planners on one workload.
 fn results() -> TempDir {
@@ -84,21 +84,14 @@ fn query_past_its_memory_limit_is_one_error() {
 #[test]
 fn interrupted_query_ends_at_once() {
     let folder = results();
-    let mut query = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder.path())
-        .args(["query", &explosion()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the binary runs");
+    let query =
+        beside(folder.path(), &["query", &explosion()]).stdout(Stdio::null()).spawn().expect("it runs");
     wait_for("a child", || children(folder.path(), "run-query").len() == 1);
     // Stopped, so that it cannot run out of memory before the signal comes.
     let child = children(folder.path(), "run-query")[0];
     kill_process(Pid::from_raw(child).expect("a process"), Signal::STOP).expect("it runs");
-    assert!(listens(query.id()));
-    kill_process(Pid::from_child(&query), Signal::INT).expect("it runs");
-    wait_for("the end", || query.try_wait().expect("ours").is_some());
-    assert_eq!(query.wait().expect("ours").code(), Some(130));
+    interrupt(&query);
+    assert_eq!(end(query).0, Some(130));
     wait_for("the child's end", || children(folder.path(), "run-query").is_empty());
 }
 
@@ -106,13 +99,8 @@ fn interrupted_query_ends_at_once() {
 fn reader_that_has_seen_enough_ends_a_query() {
     let folder = results();
     let joins: String = (0..11).map(|number| format!(" CROSS JOIN rows r{number}")).collect();
-    let mut query = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder.path())
-        .args(["query", "--csv", &format!("SELECT rows.planner, rows.workload FROM rows{joins}")])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
+    let question = format!("SELECT rows.planner, rows.workload FROM rows{joins}");
+    let mut query = start(folder.path(), &["query", "--csv", &question]);
     drop(query.stdout.take());
     let output = query.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

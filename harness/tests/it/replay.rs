@@ -3,21 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{children, json, json_lines, planlab, run, two_rows_of_one_plan, wait_for, write};
 use serde_json::Value;
 use tempfile::tempdir;
+
+use crate::common::{
+    assert_dies_with_parent, json, json_lines, planlab, run, sabotaged, two_rows_of_one_plan, write,
+};
 
 const TRACE: &str = "id,lower,upper,size,op\nx,0,3,4096,f\ny,1,2,1024,g\nz,2,5,4096,h\nw,3,6,100000,i\n";
 /// Few propagations, because these tests do not check times.
 const QUICK: [&str; 4] = ["--iterations", "3", "--seconds", "20ms"];
 
 fn replay(folder: &Path, arguments: &[&str], code: i32) -> (Vec<Value>, String) {
-    let mut command = planlab(folder);
-    command.env("PLANLAB_SABOTEURS", "1").args(["replay", "t.csv", "--json"]).args(QUICK).args(arguments);
-    let output = command.output().expect("the binary runs");
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    (json_lines(&String::from_utf8_lossy(&output.stdout)), stderr)
+    sabotaged(folder, &[&["replay", "t.csv"], &QUICK[..], arguments].concat(), code)
 }
 
 fn folder() -> tempfile::TempDir {
@@ -234,17 +232,8 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
 #[test]
 fn a_child_does_not_outlive_a_killed_replay() {
     let folder = folder();
-    let mut replay = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder.path())
-        .env("PLANLAB_SABOTEURS", "1")
-        .args(["replay", "t.csv", "--allocator", "saboteur/hang", "--time-limit", "60s"])
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("the binary runs");
-    wait_for("a child", || children(folder.path(), "run-replay").len() == 1);
-    replay.kill().expect("killed");
-    replay.wait().expect("reaped");
-    wait_for("the child's end", || children(folder.path(), "run-replay").is_empty());
+    let arguments = ["replay", "t.csv", "--allocator", "saboteur/hang", "--time-limit", "60s"];
+    assert_dies_with_parent(folder.path(), "run-replay", &arguments);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Replays on a simulated device, which use all the code for a GPU, in a process of their own.
 
 use std::fs;
+use std::path::Path;
 
-use crate::common::{json_lines, planlab, run, two_rows_of_one_plan, write};
 use serde_json::Value;
 use tempfile::tempdir;
+
+use crate::common::{json_lines, planlab, run, sabotaged, two_rows_of_one_plan, write};
 
 const TRACE: &str = "# alignment: 512
 id,lower,upper,size
@@ -26,13 +28,15 @@ c,2,4,8192
 const QUICK: [&str; 6] = ["--device", "simulated-cuda:256MiB", "--iterations", "3", "--warm-up", "4"];
 
 /// The rows of a replay of `trace.csv` with these extra arguments.
-fn rows(folder: &std::path::Path, more: &[&str], code: i32) -> Vec<Value> {
-    let mut arguments = vec!["replay", "trace.csv"];
-    arguments.extend(more);
-    arguments.extend(QUICK);
-    arguments.push("--json");
-    let (stdout, _) = run(folder, &arguments, code);
+fn rows(folder: &Path, more: &[&str], code: i32) -> Vec<Value> {
+    let (stdout, _) = run(folder, &[&["replay", "trace.csv", "--json"], more, &QUICK].concat(), code);
     json_lines(&stdout).into_iter().map(|object| object["row"].clone()).collect()
+}
+
+/// The same on a whole device, with saboteurs.
+fn sabotaged_rows(folder: &Path, more: &[&str], code: i32) -> Vec<Value> {
+    let arguments = [&["replay", "trace.csv", "--device", "simulated-cuda"], more].concat();
+    sabotaged(folder, &arguments, code).0.into_iter().map(|object| object["row"].clone()).collect()
 }
 
 fn row<'a>(rows: &'a [Value], contender: &str) -> &'a Value {
@@ -167,23 +171,8 @@ fn a_planted_overlap_is_found_on_the_device() {
     for (allocator, says) in
         [("saboteur/overlap", "not what was written"), ("saboteur/outside", "not memory")]
     {
-        let output = planlab(folder.path())
-            .env("PLANLAB_SABOTEURS", "1")
-            .args([
-                "replay",
-                "trace.csv",
-                "--allocator",
-                allocator,
-                "--device",
-                "simulated-cuda",
-                "--work",
-                "kernels",
-            ])
-            .args(["--json"])
-            .output()
-            .expect("the binary runs");
-        assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
-        let row = &json_lines(&String::from_utf8_lossy(&output.stdout))[0]["row"];
+        let rows = sabotaged_rows(folder.path(), &["--allocator", allocator, "--work", "kernels"], 4);
+        let row = &rows[0];
         assert_eq!(row["status"], "corrupt");
         assert!(row["reason"].as_str().is_some_and(|reason| reason.contains(says)), "{row}");
     }
@@ -215,15 +204,8 @@ fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
 fn a_process_that_dies_costs_its_rows_alone() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
-    let output = planlab(folder.path())
-        .env("PLANLAB_SABOTEURS", "1")
-        .args(["replay", "trace.csv", "--allocator", "saboteur/crash", "--allocator", "tlsf", "--json"])
-        .args(["--device", "simulated-cuda"])
-        .output()
-        .expect("the binary runs");
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
-    let rows: Vec<Value> = rows.into_iter().map(|object| object["row"].clone()).collect();
+    let arguments = ["--allocator", "saboteur/crash", "--allocator", "tlsf"];
+    let rows = sabotaged_rows(folder.path(), &arguments, 3);
     let (crash, other) = (row(&rows, "saboteur/crash"), row(&rows, "tlsf"));
     assert_eq!((&crash["status"], &other["status"]), (&"failed".into(), &"complete".into()), "{rows:?}");
     assert!(crash["reason"].as_str().is_some_and(|reason| reason.contains("signal")), "{crash}");
@@ -329,16 +311,9 @@ fn a_broken_device_costs_the_turn_that_broke_it() {
     write(folder.path(), "trace.csv", TRACE);
     let names = ["tlsf", "cupy1-pool", "saboteur/broken-device", "cupy2rc1-pool", "cupy4-pool"];
     for seed in ["0", "1", "2"] {
-        let output = planlab(folder.path())
-            .env("PLANLAB_SABOTEURS", "1")
-            .args(["replay", "trace.csv", "--device", "simulated-cuda", "--work", "kernels", "--json"])
-            .args(names.iter().flat_map(|name| ["--allocator", name]))
-            .args(["--seed", seed])
-            .output()
-            .expect("the binary runs");
-        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-        let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
-        let rows: Vec<Value> = rows.into_iter().map(|object| object["row"].clone()).collect();
+        let mut arguments = vec!["--work", "kernels", "--seed", seed];
+        names.iter().for_each(|name| arguments.extend(["--allocator", name]));
+        let rows = sabotaged_rows(folder.path(), &arguments, 3);
         assert_eq!(rows.len(), names.len());
         for name in names {
             let row = row(&rows, name);

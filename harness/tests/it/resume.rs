@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{json_lines, run, wait_for};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
+
+use crate::common::{beside, json_lines, run, wait_for};
 
 /// Quick cells, whose limit not even a busy machine reaches.
 const CELLS: [&str; 10] = [
@@ -41,12 +42,9 @@ fn journal_lines(folder: &Path) -> usize {
 
 /// Starts a bench and kills it with -9 once some cells have rows; returns their number. `None` if it had ended by then.
 fn bench_and_kill(folder: &Path) -> Option<usize> {
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("planlab"))
-        .current_dir(folder)
-        .args(["bench", "--json", "--out", "store"])
+    let mut child = beside(folder, &["bench", "--out", "store"])
         .args(CELLS)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
         .spawn()
         .expect("the binary runs");
     wait_for("rows", || journal_lines(folder) >= 20 || child.try_wait().expect("a child").is_some());

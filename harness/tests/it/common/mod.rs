@@ -1,9 +1,11 @@
 //! Helpers of the tests that run the binary.
 
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The binary in a folder, without the caller's planlab variables.
@@ -22,11 +24,68 @@ pub(crate) fn planlab(folder: &Path) -> Command {
 
 /// Runs the binary, expects an exit code, and returns stdout and stderr.
 pub(crate) fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
-    let output = planlab(folder).args(arguments).output().expect("the binary runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}\nstdout: {stdout}\nstderr: {stderr}");
+    outputs(planlab(folder).args(arguments), code)
+}
+
+/// The same of a command that is prepared.
+pub(crate) fn outputs(command: &mut Command, code: i32) -> (String, String) {
+    let output = command.output().expect("the binary runs");
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(output.status.code(), Some(code), "{command:?}\nstdout: {stdout}\nstderr: {stderr}");
     (stdout, stderr)
+}
+
+/// Runs the binary with saboteurs and `--json`; returns the lines of stdout, and stderr.
+pub(crate) fn sabotaged(folder: &Path, arguments: &[&str], code: i32) -> (Vec<Value>, String) {
+    let mut command = planlab(folder);
+    command.env("PLANLAB_SABOTEURS", "1").args(arguments).arg("--json");
+    let (stdout, stderr) = outputs(&mut command, code);
+    (json_lines(&stdout), stderr)
+}
+
+/// The binary in a folder, to be started beside the test, with pipes.
+pub(crate) fn beside(folder: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"));
+    command.current_dir(folder).env_remove("PLANLAB_PLANNERS").args(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Starts the binary in a folder.
+pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Child {
+    beside(folder, arguments).spawn().expect("the binary runs")
+}
+
+/// Interrupts a process once it has begun to listen.
+pub(crate) fn interrupt(child: &Child) {
+    wait_for("the process to listen", || listens(child.id()));
+    kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
+}
+
+/// Waits for the end; returns exit code, stdout and stderr.
+pub(crate) fn end(mut child: Child) -> (Option<i32>, String, String) {
+    wait_for("the end", || child.try_wait().expect("it is ours").is_some());
+    let output = child.wait_with_output().expect("text");
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    (output.status.code(), stdout, stderr)
+}
+
+/// Kills the binary once it has a child of this hidden verb, and asserts that the child ends, too.
+pub(crate) fn assert_dies_with_parent(folder: &Path, verb: &str, arguments: &[&str]) {
+    let mut parent =
+        beside(folder, arguments).env("PLANLAB_SABOTEURS", "1").spawn().expect("the binary runs");
+    wait_for("a child", || children(folder, verb).len() == 1);
+    parent.kill().expect("killed");
+    parent.wait().expect("reaped");
+    wait_for("the child's end", || children(folder, verb).is_empty());
+}
+
+/// An entry of a `planners.toml`, with `more` lines; `command` is one of a shell.
+pub(crate) fn planner_entry(key: &str, command: &[&str], more: &str) -> String {
+    let words = [&["sh"], command].concat();
+    format!("[[planner]]\nkey = \"external/{key}\"\ninstance = \"minimalloc\"\ncommand = {words:?}\n{more}\n")
 }
 
 /// The same with `--json`, parsed.
