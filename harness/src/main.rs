@@ -1,6 +1,7 @@
 //! `planlab`: plans the memory of deep nets, and says what each plan is worth.
 
 mod bench;
+mod cells;
 mod cli;
 mod inputs;
 mod kinds;
@@ -150,9 +151,9 @@ fn run(cli: Cli) -> Verdict {
         #[cfg(feature = "reports")]
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
-        Verb::RunCells => kinds::placement::child::serve(),
-        Verb::RunSchedule => kinds::schedule::child::serve(),
-        Verb::RunReplay => kinds::pool::host::child::serve(),
+        Verb::RunCells => cells::serve::<kinds::placement::Placement>(),
+        Verb::RunSchedule => cells::serve::<kinds::schedule::Scheduling>(),
+        Verb::RunReplay => cells::serve::<kinds::pool::host::HostReplay>(),
         Verb::RunDeviceReplay => kinds::pool::device::child::serve(),
         #[cfg(feature = "reports")]
         Verb::RunQuery => verbs::query::serve(),

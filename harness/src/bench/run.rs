@@ -15,7 +15,7 @@ use crate::cli::Retry;
 use crate::inputs::{self, Source};
 use crate::kinds::placement::Cell;
 use crate::kinds::placement::Judgement;
-use crate::kinds::placement::{RowContext, Runner, Subject, record};
+use crate::kinds::placement::{Runner, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
@@ -202,7 +202,7 @@ impl Shared<'_> {
         let mut rows = Vec::with_capacity(batch.len());
         let mut kept = Ok(());
         for (cell, judgement) in batch.iter().zip(&judgements) {
-            if judgement.status == Status::Interrupted {
+            if judgement.ending.status == Status::Interrupted {
                 tell_interrupted(cell, judgement);
                 continue;
             }
@@ -211,13 +211,7 @@ impl Shared<'_> {
                 kept = Err(failure);
                 None
             });
-            let context = RowContext {
-                lane: if self.order.jobs == 1 { Lane::Timing } else { Lane::Quality },
-                suite: self.order.suite,
-                mechanism: self.runner.mechanism(),
-                started_ns,
-                provenance: provenance::here(self.order.jobs),
-            };
+            let context = self.runner.supervisor().context(self.order.suite, self.order.jobs, started_ns);
             rows.push(record(cell, subject, judgement, plan.flatten(), context));
         }
         let kept = kept.and_then(|()| Ok(lock(&self.store).append_all(&rows)?));

@@ -13,12 +13,11 @@ use rand::seq::SliceRandom;
 
 use crate::bench::run::{in_shard, is_retried};
 use crate::cli::{BenchArgs, Retry};
-use crate::kinds::schedule::{Cell, Context, Judgement, Question, Runner, keep, known, matching};
+use crate::kinds::schedule::{Cell, Judgement, Question, Runner, keep, known, matching};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
 use crate::shell::progress::Progress;
-use crate::shell::provenance;
 
 /// Default wall time of a scheduler.
 const WALL: Duration = Duration::from_secs(60);
@@ -198,13 +197,11 @@ impl Schedules<'_> {
             drop(sender);
             for Ran { question, cell, started_ns, judgement } in judged {
                 let judgement = judgement?;
-                if judgement.status == Status::Interrupted {
+                if judgement.ending.status == Status::Interrupted {
                     note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
                     continue;
                 }
-                let mechanism = runner.mechanism();
-                let provenance = provenance::here(self.jobs);
-                let context = Context { suite: self.suite, mechanism, started_ns, provenance };
+                let context = runner.supervisor().context(self.suite, self.jobs, started_ns);
                 let row = keep(store, question, cell, &judgement, context)?;
                 on_row(&row);
                 tally.ran += 1;

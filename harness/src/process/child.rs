@@ -53,6 +53,13 @@ pub(crate) fn die_with_parent(parent: u32) -> Result<(), Failure> {
     }
 }
 
+/// Limits the address space of this process, if asked to.
+pub(crate) fn limit_address_space(bytes: Option<u64>) -> io::Result<()> {
+    bytes.map_or(Ok(()), |bytes| {
+        Ok(setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
+    })
+}
+
 /// Disables core dumps: a crash becomes a row instead.
 fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)

@@ -16,8 +16,8 @@ use super::{Tail, tail};
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
 
-/// How long a child has between TERM and KILL.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
+/// How long a child has to end by itself once it is heard.
+const GRACE: Duration = Duration::from_secs(1);
 /// The part of a child's stderr that is kept, in bytes.
 const TAIL: usize = 4096;
 
@@ -64,20 +64,20 @@ pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
     }
 }
 
-/// The lines that a child writes, as they come; disconnected once its stdout is closed.
+/// The lines that a child writes, as they come; disconnected once its stdout is closed. A line that is cut is none.
 pub(crate) type Lines = Receiver<Vec<u8>>;
 
 /// Listens to the child's stdout.
 pub(crate) fn listen(child: &mut Child) -> Lines {
     let (sender, lines) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let mut stdout = BufReader::new(stdout);
+        let mut next = move || {
+            let mut line = Vec::new();
+            stdout.read_until(b'\n', &mut line).ok()?;
+            (line.pop() == Some(b'\n')).then_some(line)
+        };
+        thread::spawn(move || while next().is_some_and(|line| sender.send(line).is_ok()) {});
     }
     lines
 }

@@ -48,27 +48,17 @@ pub(crate) fn talk(
     limit: Duration,
     cancel: &CancelToken,
 ) -> io::Result<Talk> {
-    talk_in(command, request, limit, cancel, None)
-}
-
-/// As [`talk`], with the memory of the child limited by a group.
-pub(crate) fn talk_in(
-    command: Command,
-    request: &impl Serialize,
-    limit: Duration,
-    cancel: &CancelToken,
-    group: Option<&Cgroup>,
-) -> io::Result<Talk> {
     let read = |mut stdout: ChildStdout| {
         let mut answer = Vec::new();
         // Unreadable output counts as not written.
         let _ = stdout.read_to_end(&mut answer);
         answer
     };
-    talk_through(command, request, limit, cancel, group, read)
+    talk_through(command, request, limit, cancel, None, read)
 }
 
-/// As [`talk_in`]; `read` receives the child's stdout, in a thread, and makes the answer of it.
+/// As [`talk`], with the memory of the child limited by a group. `read` receives its stdout, in a thread, and makes the
+/// answer of it.
 pub(crate) fn talk_through<A: Default + Send + 'static>(
     mut command: Command,
     request: &impl Serialize,

@@ -3,10 +3,29 @@
 use std::fs;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::shell::clock::process_cpu_time;
+use crate::shell::quantity::nanoseconds;
+
+/// What an act of this process used.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct ProcessUsage {
+    pub(crate) cpu_ns: u64,
+    pub(crate) peak_rss_bytes: Option<u64>,
+}
+
+/// Returns the result of an act and what this process and the children that it waited for used meanwhile.
+pub(crate) fn measured<T>(act: impl FnOnce() -> T) -> (T, ProcessUsage) {
+    reset_peak_rss();
+    let before = cpu_time();
+    let value = act();
+    let cpu_ns = nanoseconds(cpu_time().saturating_sub(before));
+    (value, ProcessUsage { cpu_ns, peak_rss_bytes: peak_rss_of(std::process::id()) })
+}
 
 /// CPU time of this process and of its children that have ended.
-pub(crate) fn cpu_time() -> Duration {
+fn cpu_time() -> Duration {
     process_cpu_time() + children_cpu_time().unwrap_or_default()
 }
 
@@ -21,14 +40,9 @@ fn children_cpu_time() -> Option<Duration> {
 }
 
 /// Resets the kernel's record of the highest resident size of this process.
-pub(crate) fn reset_peak_rss() {
+fn reset_peak_rss() {
     // Not every kernel supports this; the peak is then that of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The most resident memory of this process since [`reset_peak_rss`], in bytes.
-pub(crate) fn peak_rss() -> Option<u64> {
-    peak_rss_of(std::process::id())
 }
 
 /// The most resident memory of a process so far, in bytes.

@@ -2,11 +2,11 @@
 
 pub(crate) mod clock;
 pub(crate) mod exit;
+pub(crate) mod keys;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod provenance;
 pub(crate) mod quantity;
-pub(crate) mod sabotage;
 pub(crate) mod signals;
 pub(crate) mod target;
 pub(crate) mod text;

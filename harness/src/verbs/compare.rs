@@ -9,7 +9,7 @@ use super::view;
 use crate::cli::CompareArgs;
 use crate::inputs::{self, Source};
 use crate::kinds::external;
-use crate::kinds::placement::{Cell, RowContext, Runner, Samples, Subject, planners, record};
+use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
@@ -78,7 +78,7 @@ fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<(Record, O
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
     let judgement = judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
     let heights = judgement.plan.as_ref().map(VerifiedPlan::arena_heights);
-    Ok((record(cell, subject, judgement, None, RowContext::of(runner, started)), heights))
+    Ok((record(cell, subject, judgement, None, runner.supervisor().context("", 1, started)), heights))
 }
 
 /// The named planners, or all that do not search and every external one, if they are practical at this size.

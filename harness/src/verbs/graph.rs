@@ -24,7 +24,7 @@ use crate::cli::GraphArgs;
 use crate::inputs::Source;
 use crate::inputs::hints::{self, Hints};
 use crate::inputs::network::{Network, in_order, source_file};
-use crate::kinds::placement::{Cell, RowContext, Runner, Samples, Subject, planners, record};
+use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -288,7 +288,7 @@ impl Study<'_> {
         let judgement =
             judged.first().ok_or_else(|| Failure::usage("the child has no answer to its cell"))?;
         let plan = judgement.plan.as_ref().map(|plan| plan.as_plan().clone());
-        Ok((record(&cell, &subject, judgement, None, RowContext::of(&self.runner, started)), plan))
+        Ok((record(&cell, &subject, judgement, None, self.runner.supervisor().context("", 1, started)), plan))
     }
 
     #[cfg(feature = "reports")]

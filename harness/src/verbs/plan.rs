@@ -126,7 +126,7 @@ impl<'a> Task<'a> {
     /// Answers with a kept plan.
     fn serve(&self, kept: Judgement<'a>) -> Result<Made<'a>, Failure> {
         let runner = self.runner()?;
-        let row = self.row(&self.cell(), None, &kept, RowContext::of(&runner, now_ns()));
+        let row = self.row(&self.cell(), None, &kept, runner.supervisor().context("", 1, now_ns()));
         Ok(Made { answer: self.answer(&row, kept), row, cached: true, new: None })
     }
 
@@ -134,14 +134,14 @@ impl<'a> Task<'a> {
     fn plan(&self, hints: Option<Hints>, shelf: Option<&Shelf<'a>>) -> Result<Made<'a>, Failure> {
         let cell = Cell { hints: hints.as_deref().map(hints::digest), ..self.cell() };
         let runner = self.runner()?;
-        let context = RowContext::of(&runner, now_ns());
+        let context = runner.supervisor().context("", 1, now_ns());
         let subject = self.subject(hints);
         let found = if self.args.in_process {
             in_process(&cell, &subject, runner.cancel(), self.scratch)?
         } else {
             runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
         };
-        let new = found.plan.clone().map(|plan| (plan, found.stop));
+        let new = found.plan.clone().map(|plan| (plan, found.ending.stop));
         let kept = shelf.and_then(|shelf| shelf.lower_than(&found));
         let cached = kept.is_some();
         let judgement = kept.unwrap_or(found);

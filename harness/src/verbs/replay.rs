@@ -101,7 +101,7 @@ fn planned(
     let judgement = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
     let plan = judgement.as_ref().and_then(|judgement| judgement.plan.as_ref());
     let plan = plan.ok_or_else(|| {
-        let reason = judgement.as_ref().map(|judgement| judgement.reason.as_str()).unwrap_or_default();
+        let reason = judgement.as_ref().map(|judgement| judgement.ending.reason.as_str()).unwrap_or_default();
         Failure::new(Exit::Incomplete, format!("`{planner}` made no plan: {reason}"))
     })?;
     Ok(Contender::plan(planner, plan.as_plan().clone()))

@@ -3,33 +3,23 @@
 use planlab_dsa::{Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan, initial_bound};
 use planlab_results::{Point, Status};
 
-use super::protocol::{Answer, ComplaintKind};
-use super::supervisor::CellEnd;
-use crate::process::Death;
-
-const INTERRUPTED: &str = "ended from outside; this is the best so far";
+use super::complaint::status_of_violation;
+use super::kind::{Answer, Placement};
+use crate::cells::{CellEnd, Ending};
 
 /// The verdict on a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement<'i> {
-    pub(crate) status: Status,
+    pub(crate) ending: Ending,
     /// The best plan, verified by the parent, even if the child died.
     pub(crate) plan: Option<VerifiedPlan<'i>>,
     /// The bound on any plan.
     pub(crate) bound: Claim,
     /// The bound on plans without hand-overs, if the instance permits some and the planner uses none.
     pub(crate) without_in_place: Option<Bytes>,
-    pub(crate) stop: Option<Stop>,
-    pub(crate) reason: String,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    pub(crate) stderr_tail: String,
     pub(crate) samples_ns: Vec<u64>,
     /// The time that an external planner reports.
     pub(crate) reported_ns: Option<u64>,
-    pub(crate) cpu_ns: Option<u64>,
-    pub(crate) peak_rss_bytes: Option<u64>,
-    pub(crate) work: u64,
     pub(crate) trajectory: Vec<Point>,
 }
 
@@ -40,8 +30,8 @@ impl Judgement<'_> {
 }
 
 /// Judges one cell.
-pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> Judgement<'_> {
-    let CellEnd { end, plan, bound, stderr_tail, interrupted } = end;
+pub(super) fn judge(cell: CellEnd<Placement>, instance: &Instance, target: Option<u64>) -> Judgement<'_> {
+    let CellEnd { end, kept: (plan, bound), stderr_tail, ran_out_of_memory, interrupted } = cell;
     let (plan, violation) = match plan.map(|plan| instance.verify(plan)) {
         Some(Ok(plan)) => (Some(plan), None),
         Some(Err(violation)) => (None, Some(violation)),
@@ -51,67 +41,44 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
     let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
     let refuted = plan.as_ref().and_then(|plan| refuted(known.of(plan.scope()), plan.height()));
-    let mut judgement = Judgement {
-        status: Status::Unknown,
-        plan,
-        bound: known.of(Scope::Any),
-        without_in_place: without_in_place(instance, known, scope),
-        stop: None,
-        reason: String::new(),
-        exit_code: None,
-        signal: None,
-        stderr_tail,
-        samples_ns: Vec::new(),
-        reported_ns: None,
-        cpu_ns: None,
-        peak_rss_bytes: None,
-        work: 0,
-        trajectory: Vec::new(),
-    };
+    let mut judgement = Judgement::new(instance, plan, known, scope);
+    judgement.ending.stderr_tail = stderr_tail;
     match end {
         Ok(answer) => judgement.take_answer(answer, target, refuted),
-        Err(death) => judgement.take_death(death),
+        Err(death) => judgement.ending.take_death(death),
+    }
+    let ending = &mut judgement.ending;
+    if ran_out_of_memory && ending.status == Status::Killed {
+        // In a group that ran out of memory, a killed external program counts as out of memory.
+        ending.status = Status::OutOfMemory;
     }
     if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
         let name = &instance.arenas()[arena.index()].name;
-        judgement.status = Status::Infeasible;
-        judgement.stop = Some(Stop::Infeasible);
-        judgement.reason = format!(
+        ending.status = Status::Infeasible;
+        ending.stop = Some(Stop::Infeasible);
+        ending.reason = format!(
             "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
         );
     }
-    if interrupted && judgement.stop == Some(Stop::Cancelled) {
-        judgement.status = Status::Interrupted;
-        INTERRUPTED.clone_into(&mut judgement.reason);
+    if interrupted && ending.stop == Some(Stop::Cancelled) {
+        ending.status = Status::Interrupted;
+        Ending::INTERRUPTED.clone_into(&mut ending.reason);
     }
     if let Some(violation) = violation {
-        judgement.status = status_of(ComplaintKind::of(&violation));
-        judgement.reason = violation.to_string();
+        ending.status = status_of_violation(&violation);
+        ending.reason = violation.to_string();
     }
     judgement
 }
 
 /// The judgement of an existing plan, whose look-up took `took_ns` nanoseconds.
-pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
-    let known = initial_bound(plan.instance());
-    let bound = known.of(Scope::Any);
-    Judgement {
-        status: if plan.height() == bound.value { Status::Optimal } else { Status::Feasible },
-        without_in_place: without_in_place(plan.instance(), known, scope),
-        plan: Some(plan),
-        bound,
-        stop: None,
-        reason: String::new(),
-        exit_code: None,
-        signal: None,
-        stderr_tail: String::new(),
-        samples_ns: vec![took_ns],
-        reported_ns: None,
-        cpu_ns: None,
-        peak_rss_bytes: None,
-        work: 0,
-        trajectory: Vec::new(),
-    }
+pub(super) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
+    let (instance, height) = (plan.instance(), plan.height());
+    let mut judgement = Judgement::new(instance, Some(plan), initial_bound(instance), scope);
+    let is_optimal = height == judgement.bound.value;
+    judgement.ending.status = if is_optimal { Status::Optimal } else { Status::Feasible };
+    judgement.samples_ns = vec![took_ns];
+    judgement
 }
 
 /// The bound on plans without hand-overs, if a run of this scope leaves out plans that the instance permits.
@@ -134,32 +101,36 @@ fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
     bound
 }
 
-impl Judgement<'_> {
+impl<'i> Judgement<'i> {
+    fn new(instance: &'i Instance, plan: Option<VerifiedPlan<'i>>, known: Bound, scope: Scope) -> Self {
+        Self {
+            ending: Ending::new(Status::Unknown),
+            plan,
+            bound: known.of(Scope::Any),
+            without_in_place: without_in_place(instance, known, scope),
+            samples_ns: Vec::new(),
+            reported_ns: None,
+            trajectory: Vec::new(),
+        }
+    }
+
     fn take_answer(&mut self, answer: Answer, target: Option<u64>, refuted: Option<String>) {
         let contradiction = self.contradiction(&answer);
-        self.stop = answer.stop;
+        let stop = answer.run.stop;
+        let ranked = refuted.map_or_else(|| self.rank(target, stop), |reason| (Status::BoundRefuted, reason));
+        self.ending.take_run(answer.run, ranked);
         self.samples_ns = answer.samples_ns;
-        self.cpu_ns = Some(answer.cpu_ns);
-        self.peak_rss_bytes = answer.peak_rss_bytes;
-        self.work = answer.work;
         self.trajectory = answer.trajectory;
         self.reported_ns = answer.reported_ns;
-        (self.exit_code, self.signal) = match (answer.exit_code, answer.signal) {
-            (None, None) => (Some(0), None),
-            died => died,
-        };
-        if !answer.stderr_tail.is_empty() {
-            self.stderr_tail = answer.stderr_tail;
+        if answer.exit_code.or(answer.signal).is_some() {
+            (self.ending.exit_code, self.ending.signal) = (answer.exit_code, answer.signal);
         }
-        let ranked = refuted.map_or_else(|| self.rank(target), |reason| (Status::BoundRefuted, reason));
-        (self.status, self.reason) = match (contradiction, answer.error) {
-            (Some(reason), _) => (Status::BadOutput, reason),
-            (None, Some(complaint)) if complaint.kind == ComplaintKind::Failed => {
-                (ranked.0, complaint.message)
-            }
-            (None, Some(complaint)) => (status_of(complaint.kind), complaint.message),
-            (None, None) => ranked,
-        };
+        if !answer.stderr_tail.is_empty() {
+            self.ending.stderr_tail = answer.stderr_tail;
+        }
+        if let Some(reason) = contradiction {
+            (self.ending.status, self.ending.reason) = (Status::BadOutput, reason);
+        }
     }
 
     /// The reason if the child reported a height that is not the plan's.
@@ -171,10 +142,10 @@ impl Judgement<'_> {
         })
     }
 
-    fn rank(&self, target: Option<u64>) -> (Status, String) {
+    fn rank(&self, target: Option<u64>, stop: Option<Stop>) -> (Status, String) {
         let (height, bound) = (self.height(), self.bound.value);
         let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
-        let status = match (height, self.stop) {
+        let status = match (height, stop) {
             _ if target.is_some_and(|target| bound.get() > target) => Status::Infeasible,
             (None, Some(Stop::Infeasible)) => Status::Infeasible,
             (Some(height), _) if height == bound && fits(height) => Status::Optimal,
@@ -198,57 +169,5 @@ impl Judgement<'_> {
             _ => String::new(),
         };
         (status, reason)
-    }
-
-    fn take_death(&mut self, death: Death) {
-        let Fate { status, reason, exit_code, signal } = fate(death);
-        (self.status, self.reason) = (status, reason);
-        (self.exit_code, self.signal) = (exit_code.or(self.exit_code), signal.or(self.signal));
-    }
-}
-
-/// The row's fields for a child without an answer.
-pub(crate) struct Fate {
-    pub(crate) status: Status,
-    pub(crate) reason: String,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-}
-
-/// The row's fields for a death.
-pub(crate) fn fate(death: Death) -> Fate {
-    let (mut exit_code, mut killed_by) = (None, None);
-    let (status, reason) = match death {
-        Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
-        Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
-        Death::Signal(signal) => {
-            killed_by = Some(signal);
-            // KILL comes from outside; a planner that crashes ends with ABRT, SEGV, ...
-            let status = if signal == 9 { Status::Killed } else { Status::Crashed };
-            (status, format!("ended by signal {signal}"))
-        }
-        Death::Exit(code) => {
-            exit_code = Some(code);
-            (Status::Crashed, format!("ended with exit code {code}"))
-        }
-        Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
-        Death::Interrupted => (Status::Interrupted, INTERRUPTED.to_owned()),
-    };
-    Fate { status, reason, exit_code, signal: killed_by }
-}
-
-const fn status_of(kind: ComplaintKind) -> Status {
-    match kind {
-        ComplaintKind::Unsupported => Status::Unsupported,
-        ComplaintKind::Overlap => Status::InvalidOverlap,
-        ComplaintKind::Broken => Status::InvalidPlan,
-        ComplaintKind::Misaligned => Status::Misaligned,
-        ComplaintKind::OverCapacity => Status::OverCapacity,
-        ComplaintKind::Refuted => Status::BoundRefuted,
-        ComplaintKind::Crashed => Status::Crashed,
-        ComplaintKind::Killed => Status::Killed,
-        ComplaintKind::OutOfMemory => Status::OutOfMemory,
-        ComplaintKind::Nonsense => Status::BadOutput,
-        ComplaintKind::Failed => Status::Unknown,
     }
 }

@@ -1,13 +1,14 @@
 //! Finds planners by key, including saboteurs if they are enabled.
 
 use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
-use planlab_workloads::{did_you_mean, glob as glob_matches, nearest};
+use planlab_workloads::glob as glob_matches;
 
 use super::saboteurs;
+use crate::cells::sabotage;
 use crate::kinds::external;
 use crate::shell::exit::Failure;
+use crate::shell::keys::unknown;
 use crate::shell::output::note;
-use crate::shell::sabotage;
 
 /// The planner with that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
@@ -28,8 +29,7 @@ pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     }
     let keys = keys();
     let absent = external::all_absent().iter().map(|(key, _)| key.as_str());
-    let near = nearest(key, keys.iter().map(String::as_str).chain(absent));
-    Err(Failure::usage(format!("there is no planner `{key}`{}", did_you_mean(&near))))
+    Err(unknown("there is no planner", key, keys.iter().map(String::as_str).chain(absent)))
 }
 
 /// The descriptor of the planner with that key.

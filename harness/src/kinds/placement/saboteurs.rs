@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use planlab_dsa::{Bytes, Descriptor, Evidence, Halt, Honours, Offset, Plan, Planner, Run, Scope};
 
-use super::protocol::Answer;
-use crate::shell::sabotage;
+use super::kind::Answer;
+use crate::cells::sabotage;
 
 /// The keys of all saboteurs.
 pub(crate) const KEYS: [&str; 8] = [

@@ -6,10 +6,10 @@ use std::path::Path;
 use planlab_dsa::{Backing, Digest, OnlineAllocator, Plan};
 use planlab_replay::host::Malloc;
 use planlab_solvers::online;
-use planlab_workloads::{did_you_mean, glob, nearest};
 
 use super::saboteurs;
 use crate::shell::exit::Failure;
+use crate::shell::keys::matching;
 
 /// The contender that hands out no memory.
 pub(crate) const EMPTY_LOOP: &str = "empty-loop";
@@ -94,15 +94,8 @@ fn keys() -> Vec<&'static str> {
 
 /// The allocators that one of the globs matches; a glob without a match is an error.
 pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
-    let keys = keys();
-    for wanted in globs {
-        if !keys.iter().any(|key| glob(wanted, key)) {
-            let near = nearest(wanted, keys.iter().copied());
-            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
-        }
-    }
-    let wanted = keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key)));
-    Ok(wanted.map(Contender::allocator).collect())
+    let wanted = matching("there is no allocator", globs, keys())?;
+    Ok(wanted.into_iter().map(Contender::allocator).collect())
 }
 
 /// The process allocator (glibc, jemalloc, ...) with that key.

@@ -2,32 +2,15 @@
 
 use std::time::Duration;
 
-use planlab_dsa::Digest;
 use planlab_replay::{End, Performance, Work};
 use planlab_results::Provenance;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
 
 use super::contender::Contender;
 use super::subject::Subject;
-use super::supervisor::ReplayEnd;
 use crate::process::Death;
+use crate::shell::exit::Exit;
 use crate::shell::quantity;
-
-/// The settings of a replay on the host.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// `host`, `cuda:0`.
-    pub(crate) device: String,
-    pub(crate) work: Work,
-    pub(crate) threads: u32,
-    pub(crate) capacity: Option<u64>,
-    pub(crate) budget: Duration,
-    pub(crate) iterations: Option<u32>,
-    /// Propagations before the timed ones, if given.
-    pub(crate) warm_up: Option<u32>,
-    /// The time limit of a process.
-    pub(crate) limit: Duration,
-}
 
 /// The row's fields about how the figures were made.
 pub(crate) struct Played<'a> {
@@ -94,74 +77,6 @@ pub(crate) fn row(played: Played<'_>, performance: Performance) -> ReplayRow {
     }
 }
 
-/// The row of a process on the host.
-pub(crate) fn of_process(
-    subject: &Subject,
-    contender: &Contender,
-    settings: &Settings,
-    (repetition, started_ns): (u32, u64),
-    end: &ReplayEnd,
-    provenance: Provenance,
-) -> ReplayRow {
-    let played = Played {
-        cell: cell(subject, contender, settings, &provenance.host),
-        subject,
-        contender,
-        repetition,
-        suite: "",
-        device: Place::of_host(&settings.device),
-        work: settings.work,
-        threads: settings.threads,
-        capacity: settings.capacity,
-        started_ns,
-        provenance,
-    };
-    row(played, performance(contender, settings, end))
-}
-
-/// Digest of everything that defines the row except the repetition. It includes the machine.
-fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
-    let plan = contender.digest().map(|digest| digest.to_string());
-    let parts = serde_json::json!([
-        "host replay 3",
-        host,
-        subject.instance.to_string(),
-        contender.row_key(),
-        contender.planner,
-        plan,
-        settings.device,
-        settings.work,
-        settings.threads,
-        settings.capacity,
-        quantity::nanoseconds(settings.budget),
-        settings.iterations,
-        settings.warm_up,
-    ]);
-    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
-}
-
-fn performance(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> Performance {
-    match end {
-        ReplayEnd::Played(report) => {
-            let lack = report.refused_range.map(|bytes| no_addresses(contender, bytes, settings.threads));
-            let reason = lack.unwrap_or_else(|| report.performance.reason.clone());
-            Performance { reason, ..report.performance.clone() }
-        }
-        ReplayEnd::Unreadable(reason) => Performance::failed(End::Failed, reason.clone()),
-        ReplayEnd::Died(death, stderr) => died(death, stderr, settings.limit),
-    }
-}
-
-/// The reason if a range of addresses does not fit, which can happen with free memory.
-fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
-    let key = &contender.key;
-    let asked = format!("no addresses for `{key}`: each thread requests a range of {bytes} bytes");
-    match threads {
-        1 => format!("{asked}, more than this process may have"),
-        _ => format!("{asked}, and {threads} threads are more than fit into one process: fewer threads help"),
-    }
-}
-
 /// The figures of a contender whose process died.
 pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance {
     let how = match death {
@@ -176,4 +91,15 @@ pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance 
     };
     let told = stderr.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
     Performance::failed(End::Failed, how + &told)
+}
+
+/// The exit code of the rows. Corrupted memory is worse than a contender without figures.
+pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
+    if rows.iter().any(|row| row.performance.status == End::Corrupt) {
+        Exit::Invalid
+    } else if rows.iter().any(|row| row.performance.status != End::Complete) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
 
-use crate::shell::sabotage;
+use crate::cells::sabotage;
 
 /// Breaks a simulated device that it is played on; elsewhere it behaves like `saboteur/overlap`.
 pub(crate) const BROKEN_DEVICE: &str = "saboteur/broken-device";

@@ -13,7 +13,7 @@ use planlab_replay::{End, Performance, Sample, Work};
 use planlab_results::WorkloadKey;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
 use planlab_solvers::online::{self, Entry, Requests, SimulationError, Simulator};
-use planlab_workloads::{Trace, did_you_mean, expected, glob, nearest};
+use planlab_workloads::{Trace, expected};
 use serde_json::json;
 
 use crate::kinds::pool::Contender;
@@ -21,6 +21,7 @@ use crate::kinds::pool::row::{self, Place};
 use crate::kinds::pool::subject::{Subject, propagations};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::exit::Failure;
+use crate::shell::keys;
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
 
@@ -50,14 +51,8 @@ pub(crate) struct Stream {
 
 /// The allocators that one of the globs matches, in the registry's order.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
-    for wanted in globs {
-        if !online::keys().into_iter().any(|key| glob(wanted, key)) {
-            let near = nearest(wanted, online::keys());
-            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
-        }
-    }
-    let is_wanted = |entry: &&Entry| globs.iter().any(|wanted| glob(wanted, entry.key));
-    Ok(online::registry().iter().filter(is_wanted).copied().collect())
+    let keys = keys::matching("there is no allocator", globs, online::keys())?;
+    Ok(keys.into_iter().filter_map(online::allocator).collect())
 }
 
 /// How to play a stream.

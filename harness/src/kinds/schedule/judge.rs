@@ -8,9 +8,8 @@ use planlab_results::Status;
 use planlab_results::schedule::{Disturbance, Improvement};
 use planlab_solvers::schedule::Class;
 
-use super::protocol::{Answer, ComplaintKind};
-use crate::kinds::placement::{Fate, fate};
-use crate::process::Death;
+use super::kind::{Answer, Scheduling};
+use crate::cells::{CellEnd, Ending};
 
 /// The largest relative difference between two times of one schedule if one of them went through a file.
 const SAME: f64 = 1e-9;
@@ -18,12 +17,7 @@ const SAME: f64 = 1e-9;
 /// The verdict on a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
-    pub(crate) status: Status,
-    pub(crate) stop: Option<Stop>,
-    pub(crate) reason: String,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    pub(crate) stderr_tail: String,
+    pub(crate) ending: Ending,
     /// The best schedule, validated by the parent, even if the child died.
     pub(crate) best: Option<Verified>,
     /// The best bound on the time of every schedule.
@@ -35,9 +29,6 @@ pub(crate) struct Judgement {
     pub(crate) planner_reason: String,
     pub(crate) disturbed: Vec<Disturbance>,
     pub(crate) elapsed_ns: Option<u64>,
-    pub(crate) cpu_ns: Option<u64>,
-    pub(crate) peak_rss_bytes: Option<u64>,
-    pub(crate) work: u64,
     pub(crate) trajectory: Vec<Improvement>,
 }
 
@@ -70,14 +61,9 @@ impl Judgement {
         Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 
-    fn new(problem: &SchedulingProblem, stderr_tail: String) -> Self {
+    fn new(problem: &SchedulingProblem) -> Self {
         Self {
-            status: Status::Unknown,
-            stop: None,
-            reason: String::new(),
-            exit_code: None,
-            signal: None,
-            stderr_tail,
+            ending: Ending::new(Status::Unknown),
             best: None,
             bound: compute_bound(problem),
             placed: None,
@@ -85,9 +71,6 @@ impl Judgement {
             planner_reason: String::new(),
             disturbed: Vec::new(),
             elapsed_ns: None,
-            cpu_ns: None,
-            peak_rss_bytes: None,
-            work: 0,
             trajectory: Vec::new(),
         }
     }
@@ -96,25 +79,17 @@ impl Judgement {
         let contradiction = self.contradiction(answer.seconds);
         let bound = ScheduleBound::highest(&[answer.bound, self.bound]).unwrap_or(self.bound);
         self.bound = bound;
-        let refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best.seconds()));
-        let refuted = refuted.then(|| format!("a bound of {:e} s was claimed", bound.seconds));
-        self.stop = answer.stop;
-        self.exit_code = Some(0);
+        let is_refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best.seconds()));
         self.elapsed_ns = Some(answer.elapsed_ns);
-        self.cpu_ns = Some(answer.cpu_ns);
-        self.peak_rss_bytes = answer.peak_rss_bytes;
-        self.work = answer.work;
         self.trajectory = answer.trajectory;
-        (self.status, self.reason) = match (contradiction.or(refuted), answer.error) {
-            (Some(reason), _) if reason.starts_with("a bound") => (Status::BoundRefuted, reason),
-            (Some(reason), _) => (Status::BadOutput, reason),
-            (None, Some(complaint)) => match complaint.kind {
-                ComplaintKind::Invalid => (Status::InvalidPlan, complaint.message),
-                ComplaintKind::Refuted => (Status::BoundRefuted, complaint.message),
-                ComplaintKind::Failed => (self.rank(None).0, complaint.message),
-            },
-            (None, None) => self.rank(answer.shortfall),
-        };
+        let ranked = self.rank(answer.run.stop, answer.shortfall);
+        self.ending.take_run(answer.run, ranked);
+        if let Some(reason) = contradiction {
+            (self.ending.status, self.ending.reason) = (Status::BadOutput, reason);
+        } else if is_refuted {
+            self.ending.status = Status::BoundRefuted;
+            self.ending.reason = format!("a bound of {:e} s was claimed", bound.seconds);
+        }
     }
 
     /// The reason if the child reported a time that is not the schedule's.
@@ -132,8 +107,8 @@ impl Judgement {
         })
     }
 
-    fn rank(&self, shortfall: Option<String>) -> (Status, String) {
-        match (&self.best, self.stop) {
+    fn rank(&self, stop: Option<Stop>, shortfall: Option<String>) -> (Status, String) {
+        match (&self.best, stop) {
             (Some(best), _) if self.bound.proves(best.seconds()) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
@@ -145,41 +120,30 @@ impl Judgement {
             }
         }
     }
-
-    fn take_death(&mut self, death: Death) {
-        let Fate { status, reason, exit_code, signal } = fate(death);
-        (self.status, self.reason) = (status, reason);
-        (self.exit_code, self.signal) = (exit_code, signal);
-    }
 }
 
-/// Judges a child's mailbox and answer, or the reason why there is no answer.
-pub(super) fn judge(
-    problem: &SchedulingProblem,
-    end: Result<Answer, Death>,
-    mailbox: Option<&str>,
-    stderr_tail: String,
-) -> Judgement {
-    let mut judgement = Judgement::new(problem, stderr_tail);
-    let kept = mailbox.map(|text| {
-        let schedule =
-            Schedule::read_jsonl("schedule", text).map_err(|error| (Status::BadOutput, error.to_string()))?;
+/// Judges the end of a child and what it has kept.
+pub(super) fn judge(problem: &SchedulingProblem, cell: CellEnd<Scheduling>) -> Judgement {
+    let mut judgement = Judgement::new(problem);
+    judgement.ending.stderr_tail = cell.stderr_tail;
+    let kept = cell.kept.map(|text| {
+        let schedule = Schedule::read_jsonl("schedule", &text)
+            .map_err(|error| (Status::BadOutput, error.to_string()))?;
         Verified::new(problem, schedule).map_err(|error| (Status::InvalidPlan, error.to_string()))
     });
-    let refusal = match kept {
-        Some(Ok(best)) => {
-            judgement.best = Some(best);
+    let refusal = match kept.transpose() {
+        Ok(best) => {
+            judgement.best = best;
             None
         }
-        Some(Err(refusal)) => Some(refusal),
-        None => None,
+        Err(refusal) => Some(refusal),
     };
-    match end {
+    match cell.end {
         Ok(answer) => judgement.take_answer(answer),
-        Err(death) => judgement.take_death(death),
+        Err(death) => judgement.ending.take_death(death),
     }
     if let Some(refusal) = refusal {
-        (judgement.status, judgement.reason) = refusal;
+        (judgement.ending.status, judgement.ending.reason) = refusal;
     }
     judgement
 }

@@ -3,8 +3,9 @@
 use planlab_results::schedule::{Document, ScheduleRow};
 use planlab_results::{Status, Store};
 
-use super::row::{Context, row, timeline};
+use super::row::{row, timeline};
 use super::{Cell, Judgement, Question};
+use crate::cells::RowContext;
 use crate::shell::exit::Failure;
 
 /// Keeps the problem, the schedule with its timeline and placement, and then the row that names them.
@@ -13,11 +14,11 @@ pub(crate) fn keep(
     question: &Question,
     cell: &Cell,
     judgement: &Judgement,
-    context: Context<'_>,
+    context: RowContext<'_>,
 ) -> Result<ScheduleRow, Failure> {
     let mut row = row(question, cell, judgement, context);
     // An interrupted cell has no row.
-    if judgement.status == Status::Interrupted {
+    if judgement.ending.status == Status::Interrupted {
         return Ok(row);
     }
     store.put_document(Document::Problem, &question.text)?;

@@ -1,7 +1,7 @@
-//! Runs schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
+//! Schedules: a scheduler under limits in a child process, with a verdict whatever the child does.
 //!
 //! ```text
-//!   Cell --Runner--> Request --> child: scheduler --Answer--> judge (validated here) --placing--> Judgement --> ScheduleRow
+//!   Cell --Runner--> CellRequest --cells--> child: scheduler --Answer--> judge (validated here) --placing--> Judgement --> ScheduleRow
 //! ```
 //!
 //! The child receives the problem as text and answers with its best schedule. The parent validates that schedule
@@ -9,11 +9,10 @@
 
 mod audit;
 mod cell;
-pub(crate) mod child;
 mod disturb;
 mod judge;
 mod keeper;
-mod protocol;
+mod kind;
 mod question;
 mod row;
 mod runner;
@@ -23,6 +22,6 @@ pub(crate) use audit::audit;
 pub(crate) use cell::Cell;
 pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use keeper::keep;
+pub(crate) use kind::Scheduling;
 pub(crate) use question::{DEFAULT_MACHINE, Question, known, machine, matching};
-pub(crate) use row::Context;
 pub(crate) use runner::Runner;

@@ -6,11 +6,11 @@ use planlab_dsa::{Bytes, Digest};
 use planlab_graph::{Engine, Event, Machine, PipeDream, Scheduler, SchedulingProblem, Task, Times};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, scheduler, scheduler_keys};
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
-use planlab_workloads::{did_you_mean, glob, nearest};
 
 use super::saboteurs;
 use crate::inputs;
 use crate::shell::exit::Failure;
+use crate::shell::keys;
 
 /// A problem with the names under which its rows are shown.
 #[derive(Clone, Debug)]
@@ -172,8 +172,7 @@ pub(crate) fn machine(argument: &str, link: Option<u64>) -> Result<Machine, Fail
             Machine::from_toml(inputs::name(argument), &inputs::document(argument)?)?
         }
         None => {
-            let near = nearest(argument, Machine::BUILT_IN);
-            return Err(Failure::usage(format!("there is no machine `{argument}`{}", did_you_mean(&near))));
+            return Err(keys::unknown("there is no machine", argument, Machine::BUILT_IN));
         }
     };
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
@@ -187,17 +186,10 @@ pub(crate) fn known() -> Vec<String> {
 
 /// The schedulers that one of the globs matches; without a glob, all.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
-    let keys = known();
-    for wanted in globs {
-        if !keys.iter().any(|key| glob(wanted, key)) {
-            let near = nearest(wanted, keys.iter().map(String::as_str));
-            return Err(Failure::usage(format!("there is no scheduler `{wanted}`{}", did_you_mean(&near))));
-        }
-    }
     if globs.is_empty() {
         return Ok(scheduler_keys());
     }
-    Ok(keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key))).collect())
+    keys::matching("there is no scheduler", globs, known())
 }
 
 /// A scheduler by its key.

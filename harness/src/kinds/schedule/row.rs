@@ -2,31 +2,23 @@
 
 use planlab_dsa::{Bytes, Digest, Evidence};
 use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, Verified, compute_bound};
+use planlab_results::Status;
 use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
-use planlab_results::{Provenance, Status};
 
 use super::judge::{Judgement, counts};
 use super::{Cell, Question};
-use crate::process::limits::Mechanism;
+use crate::cells::RowContext;
 use crate::shell::quantity::{nanoseconds, nanoseconds_of};
 
 /// The schedules that bounds cover. Rows of older versions may have `classes`.
 const ANY: &str = "any";
-
-/// The row's fields besides the judgement.
-pub(crate) struct Context<'a> {
-    pub(crate) suite: &'a str,
-    pub(crate) mechanism: Mechanism,
-    pub(crate) started_ns: u64,
-    pub(crate) provenance: Provenance,
-}
 
 /// The row of a judged cell, without the digests of what the store keeps.
 pub(super) fn row(
     question: &Question,
     cell: &Cell,
     judgement: &Judgement,
-    context: Context<'_>,
+    context: RowContext<'_>,
 ) -> ScheduleRow {
     let Question { problem, .. } = question;
     let best = judgement.best.as_ref();
@@ -57,12 +49,12 @@ pub(super) fn row(
         memory_limit_bytes: cell.memory,
         work_limit: cell.work,
         mechanism: context.mechanism.name().to_owned(),
-        status: judgement.status,
-        stop: judgement.stop,
-        reason: judgement.reason.clone(),
-        exit_code: judgement.exit_code,
-        signal: judgement.signal,
-        stderr_tail: judgement.stderr_tail.clone(),
+        status: judgement.ending.status,
+        stop: judgement.ending.stop,
+        reason: judgement.ending.reason.clone(),
+        exit_code: judgement.ending.exit_code,
+        signal: judgement.ending.signal,
+        stderr_tail: judgement.ending.stderr_tail.clone(),
         iteration_ns: best.map(|best| nanoseconds_of(best.seconds())),
         bound_ns: nanoseconds_of(judgement.bound.seconds),
         bound_evidence: judgement.bound.evidence.name().to_owned(),
@@ -83,9 +75,9 @@ pub(super) fn row(
         planner_reason: judgement.planner_reason.clone(),
         disturbed: judgement.disturbed.clone(),
         elapsed_ns: judgement.elapsed_ns,
-        cpu_ns: judgement.cpu_ns,
-        peak_rss_bytes: judgement.peak_rss_bytes,
-        work: judgement.work,
+        cpu_ns: judgement.ending.cpu_ns,
+        peak_rss_bytes: judgement.ending.peak_rss_bytes,
+        work: judgement.ending.work,
         trajectory: judgement.trajectory.clone(),
         instance: placed.map(|placed| placed.instance.digest().to_string()),
         plan: None,

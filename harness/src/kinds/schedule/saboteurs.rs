@@ -1,9 +1,7 @@
 //! Schedulers that break their contract, for the tests of isolation. They exist only if the environment sets
 //! `PLANLAB_SABOTEURS=1`.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -12,8 +10,8 @@ use planlab_graph::{
 };
 use planlab_solvers::schedule::SwapAll;
 
-use super::protocol::Answer;
-use crate::shell::sabotage;
+use super::kind::Answer;
+use crate::cells::sabotage;
 
 /// The keys of all saboteurs.
 pub(super) const KEYS: [&str; 6] = [
@@ -36,20 +34,20 @@ pub(super) fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
     sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Scheduler>)
 }
 
-/// Changes the answer or the mailbox, as a child with corrupt memory might.
-pub(super) fn tamper(key: &str, answer: &mut Answer, mailbox: &Path) -> io::Result<()> {
+/// Changes the answer or the schedule, as a child with corrupt memory might.
+pub(super) fn tamper(key: &str, answer: &mut Answer, schedule: &mut Option<String>) -> io::Result<()> {
     if !sabotage::is_enabled() {
         return Ok(());
     }
     match key {
         "saboteur/lie-about-time" => answer.seconds = answer.seconds.map(|seconds| seconds / 2.0),
         "saboteur/shorten-a-copy" => {
-            let text = fs::read_to_string(mailbox)?;
+            let text = schedule.clone().unwrap_or_default();
             let is_copy = |line: &&str| line.contains(r#""task":"copy-in""#);
             let Some(line) = text.lines().find(is_copy) else { return Ok(()) };
             let mut event: serde_json::Value = serde_json::from_str(line)?;
             event["seconds"] = 1e-9.into();
-            fs::write(mailbox, text.replace(line, &event.to_string()))?;
+            *schedule = Some(text.replace(line, &event.to_string()));
         }
         "saboteur/lie-about-bound" => {
             answer.bound = ScheduleBound { seconds: 1e9, evidence: ScheduleEvidence::Lp };

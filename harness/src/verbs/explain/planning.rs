@@ -10,7 +10,7 @@ use planlab_workloads::formats::write_trace;
 use super::super::view;
 use crate::cli::ExplainArgs;
 use crate::inputs::network::source_file;
-use crate::kinds::placement::{Cell, Judgement, RowContext, Runner, Samples, Subject, record};
+use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::signals::cancel_token;
@@ -45,7 +45,7 @@ impl Planning<'_> {
         let digest = instance.digest();
         let subject = Subject { source: &source, instance, digest, hints: None };
         let runner = Runner::new(cancel_token(), Samples::ONCE)?;
-        let context = RowContext::of(&runner, now_ns());
+        let context = runner.supervisor().context("", 1, now_ns());
         let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
         let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
         let row = record(&cell, &subject, &judged, None, context);

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use planlab_results::queries::Tables;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::{Head, shown};
-use crate::process::{receive, tell};
+use crate::process::{limit_address_space, receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::text::TableForm;
@@ -38,9 +37,7 @@ pub(super) struct Refusal {
 /// Reads a request from stdin and serves it: one line says whether there is an answer, whose text follows.
 pub(crate) fn serve() -> Verdict {
     let (request, mut channel) = receive(|request: &Request| request.parent)?;
-    if let Some(bytes) = request.address_space {
-        setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-    }
+    limit_address_space(request.address_space)?;
     let answer = match Tables::open(&request.results).and_then(|tables| tables.query(&request.sql)) {
         Ok(answer) => answer,
         Err(error) => {

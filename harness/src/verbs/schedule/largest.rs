@@ -163,9 +163,10 @@ impl Search<'_> {
         let target = Some(unlimited / (1.0 - self.loss).max(f64::MIN_POSITIVE));
         let cell = Cell { target, ..cell(self.args, self.scheduler) };
         let judgement = self.runner.run(&question, &cell)?;
-        let status = judgement.status;
+        let status = judgement.ending.status;
         if status.is_failure() {
-            found.failure = Some((status, format!("batch {batch}: {}: {}", status.name(), judgement.reason)));
+            found.failure =
+                Some((status, format!("batch {batch}: {}: {}", status.name(), judgement.ending.reason)));
             return Ok(false);
         }
         let Some(best) = judgement.best.as_ref().filter(|_| judgement.fits(&question.problem)) else {

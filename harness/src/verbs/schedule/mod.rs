@@ -15,18 +15,18 @@ use planlab_solvers::schedule::Class;
 use serde_json::{Value, json};
 
 use crate::bench::run::open_store;
+use crate::cells::Ending;
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, spec};
 use crate::kinds::placement::planners;
 use crate::kinds::schedule::{
-    Cell, Context, DEFAULT_MACHINE, Judgement, Question, Runner, classes, counts, keep, machine, matching,
+    Cell, DEFAULT_MACHINE, Judgement, Question, Runner, classes, counts, keep, machine, matching,
 };
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::progress::Progress;
-use crate::shell::provenance;
 use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
@@ -170,8 +170,7 @@ impl<'a> Study<'a> {
         let started_ns = now_ns();
         let judgement = self.runner.run(self.question, &cell)?;
         if let Some(store) = &mut self.store {
-            let mechanism = self.runner.mechanism();
-            let context = Context { suite: "", mechanism, started_ns, provenance: provenance::here(1) };
+            let context = self.runner.supervisor().context("", 1, started_ns);
             keep(store, self.question, &cell, &judgement, context)?;
         }
         self.rows.push(Row { scheduler: key.to_owned(), judgement });
@@ -194,9 +193,11 @@ impl<'a> Study<'a> {
     fn exit(&self) -> Exit {
         if self.runner.cancel().is_cancelled() {
             Exit::Interrupted
-        } else if self.rows.iter().any(|row| row.judgement.status.is_lie()) {
+        } else if self.rows.iter().any(|row| row.judgement.ending.status.is_lie()) {
             Exit::Invalid
-        } else if self.best().is_none() || self.rows.iter().any(|row| row.judgement.status.is_failure()) {
+        } else if self.best().is_none()
+            || self.rows.iter().any(|row| row.judgement.ending.status.is_failure())
+        {
             Exit::Incomplete
         } else {
             Exit::Complete
@@ -322,7 +323,7 @@ struct Facts {
 
 impl Row {
     fn facts(&self, question: &Question) -> Facts {
-        let Judgement { status, reason, best, .. } = &self.judgement;
+        let Judgement { ending: Ending { status, reason, .. }, best, .. } = &self.judgement;
         let Some(best) = best else {
             let remark =
                 if status.is_failure() { format!("{}: {reason}", status.name()) } else { reason.clone() };
@@ -351,7 +352,7 @@ impl Row {
 
     fn object(&self, question: &Question) -> Value {
         let facts = self.facts(question);
-        let Judgement { status, stop, reason, bound, .. } = &self.judgement;
+        let Judgement { ending: Ending { status, stop, reason, .. }, bound, .. } = &self.judgement;
         json!({
             "scheduler": self.scheduler,
             "status": status.name(),

@@ -4,12 +4,13 @@ use planlab_dsa::VerifiedPlan;
 use planlab_replay::Work;
 use planlab_replay::cuda::shuffled;
 use planlab_solvers::online;
-use planlab_workloads::{Trace, did_you_mean, glob, nearest};
+use planlab_workloads::Trace;
 
 use crate::cli::ReplayArgs;
 use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN};
 use crate::kinds::pool::{Contender, saboteurs};
 use crate::shell::exit::Failure;
+use crate::shell::keys::matching;
 use crate::shell::output::note;
 
 /// The plan with its buffers at other places.
@@ -30,19 +31,6 @@ fn keys() -> Vec<&'static str> {
     keys
 }
 
-/// The keys that one of the globs matches; a glob without a match is an error.
-fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
-    let keys = keys();
-    for wanted in globs {
-        if !keys.iter().any(|key| glob(wanted, key)) {
-            let near = nearest(wanted, keys.iter().copied());
-            let says = format!("a device has no contender `{wanted}`{}", did_you_mean(&near));
-            return Err(Failure::usage(says));
-        }
-    }
-    Ok(keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key))).collect())
-}
-
 /// The plans, contenders derived from them, and the allocators that the globs match. Matches of a glob that cannot be
 /// played here are left out (a graph without kernels or of several traces, the empty loop with kernels). Keys that are
 /// named in full stay.
@@ -52,7 +40,7 @@ pub(super) fn contenders(
     trace: &Trace,
 ) -> Result<Vec<Contender>, Failure> {
     let mut contenders = plans.to_vec();
-    for key in wanted(&args.allocators)? {
+    for key in matching("a device has no contender", &args.allocators, keys())? {
         let is_named = args.allocators.iter().any(|wanted| wanted == key);
         let is_out_of_place = key.starts_with("cuda-graph/") && !has_graphs(args);
         if !is_named && (is_out_of_place || key == EMPTY_LOOP && has_kernels(args)) {

@@ -1,5 +1,8 @@
 //! Plays one repetition: a process in which all contenders take turns, and another for those left if it dies.
 
+use std::io;
+use std::process::Command;
+
 use planlab_dsa::CancelToken;
 use planlab_replay::Performance;
 use planlab_replay::cuda::{DeviceInfo, Protocol};
@@ -9,9 +12,9 @@ use super::row::Settings;
 use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::kinds::pool::Contender;
+use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
 use crate::kinds::pool::row::died;
-use crate::kinds::pool::supervisor::{DEVICE_VERB, command};
-use crate::process::{Death, Talk, talk};
+use crate::process::{Death, Talk, command, talk};
 use crate::shell::exit::Failure;
 
 /// The contenders and settings of a repetition.
@@ -42,7 +45,7 @@ impl Round<'_> {
             }
             let request = self.request(&left);
             let limit = self.args.time_limit;
-            let talk = talk(command(DEVICE_VERB, &[])?, &request, limit, cancel)?;
+            let talk = talk(child()?, &request, limit, cancel)?;
             if cancel.is_cancelled() {
                 return Ok(None);
             }
@@ -149,6 +152,12 @@ fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
         performance.reason += &format!("{before}the device did not take all back in the end: {lost}");
     }
     performance
+}
+
+fn child() -> io::Result<Command> {
+    let mut command = command("run-device-replay")?;
+    clear_allocators(&mut command, Some(PRELOAD));
+    Ok(command)
 }
 
 /// A device whose process died before it could name it.

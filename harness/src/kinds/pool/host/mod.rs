@@ -3,8 +3,8 @@
 //! An allocator's options and memory counters belong to a process, and a contender that crashes loses only its own row.
 //! The parent shuffles the turns, watches the time and makes the rows; the child plays.
 
-pub(crate) mod child;
-pub(super) mod protocol;
+mod kind;
+mod row;
 
 use planlab_dsa::CancelToken;
 use planlab_replay::Work;
@@ -13,11 +13,12 @@ use planlab_workloads::Trace;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
-use self::protocol::Request;
-use super::row::{Settings, of_process};
+pub(crate) use self::kind::HostReplay;
+use self::kind::{HostRequest, Settings};
+use self::row::of_process;
 use super::subject::Subject;
-use super::supervisor::{self, ReplayEnd};
 use super::{Contender, Keeper, exit_of, table};
+use crate::cells::{CellEnd, Order, Supervisor};
 use crate::cli::ReplayArgs;
 use crate::inputs::Source;
 use crate::process::Death;
@@ -26,7 +27,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::{memory, nanoseconds};
+use crate::shell::quantity::memory;
 use crate::shell::text::Text;
 
 /// Refuses arguments that only a device supports.
@@ -49,7 +50,8 @@ pub(crate) fn run(
     output: Output,
 ) -> Verdict {
     let subject = Subject::of(sources, traces);
-    let turns = turns(args, contenders);
+    let supervisor = Supervisor::without_memory_limit(cancel.clone())?;
+    let (source, turns) = (sources.to_vec(), turns(args, contenders));
     let bar = Progress::new(turns.len() as u64, "replays");
     let mut rows = Vec::new();
     for turn in &turns {
@@ -59,8 +61,9 @@ pub(crate) fn run(
         bar.set_message(printable(&turn.contender.name()).into_owned());
         let started_ns = now_ns();
         let provenance = provenance::here(1);
-        let end = supervisor::run(&turn.request(sources), args.time_limit, cancel)?;
-        if matches!(end, ReplayEnd::Died(Death::Interrupted, _)) {
+        let order = Order { source: &source, cells: &[turn.request()], memory: None, core: None };
+        let Some(end) = supervisor.run::<HostReplay>(&order)?.pop() else { break };
+        if matches!(end.end, Err(Death::Interrupted)) {
             break;
         }
         bar.inc(1);
@@ -93,18 +96,11 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn request(&self, sources: &[Source]) -> Request {
-        Request {
-            sources: sources.to_vec(),
-            parent: std::process::id(),
+    fn request(&self) -> HostRequest {
+        HostRequest {
             contender: self.contender.key.clone(),
             plan: self.contender.plan.clone(),
-            work: self.settings.work,
-            threads: self.settings.threads,
-            capacity: self.settings.capacity,
-            budget_ns: nanoseconds(self.settings.budget),
-            iterations: self.settings.iterations,
-            warm_up: self.settings.warm_up,
+            settings: self.settings.clone(),
         }
     }
 }
@@ -127,7 +123,6 @@ fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
 
 fn settings(args: &ReplayArgs, threads: u32) -> Settings {
     Settings {
-        device: "host".to_owned(),
         work: args.work,
         threads,
         capacity: args.capacity,
@@ -139,8 +134,8 @@ fn settings(args: &ReplayArgs, threads: u32) -> Settings {
 }
 
 /// Prints what the row lacks: the contender's options, which are returned, and whether only addresses were checked.
-fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
-    let ReplayEnd::Played(report) = end else { return String::new() };
+fn told(cell: &CellEnd<HostReplay>, turn: &Turn<'_>) -> String {
+    let Ok(Ok(report)) = &cell.end else { return String::new() };
     let name = turn.contender.name();
     if turn.repetition == 0 && !report.options.is_empty() {
         note(&format!("{name}: {}", report.options));

@@ -1,0 +1,86 @@
+//! How a cell ended, whatever its kind: the part of a verdict that every row has.
+
+use planlab_dsa::Stop;
+use planlab_results::Status;
+use serde::{Deserialize, Serialize};
+
+use super::complaint::Complaint;
+use crate::process::{Death, ProcessUsage};
+
+/// What a child says of a run, whatever it found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunEnd {
+    pub(crate) stop: Option<Stop>,
+    pub(crate) error: Option<Complaint>,
+    pub(crate) usage: ProcessUsage,
+    pub(crate) work: u64,
+}
+
+/// The part of a verdict that does not depend on the kind of cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    pub(crate) status: Status,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) reason: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stderr_tail: String,
+    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) work: u64,
+}
+
+impl Ending {
+    /// Why a cell that was ended from outside is no failure.
+    pub(crate) const INTERRUPTED: &str = "ended from outside; this is the best so far";
+
+    /// An ending of which only the status is known so far.
+    pub(crate) fn new(status: Status) -> Self {
+        Self {
+            status,
+            stop: None,
+            reason: String::new(),
+            exit_code: None,
+            signal: None,
+            stderr_tail: String::new(),
+            cpu_ns: None,
+            peak_rss_bytes: None,
+            work: 0,
+        }
+    }
+
+    /// Takes over what a child that answered says of its run. `ranked` are the status and the reason that its answer
+    /// deserves, which a complaint without a status of its own does not change.
+    pub(crate) fn take_run(&mut self, run: RunEnd, ranked: (Status, String)) {
+        self.stop = run.stop;
+        self.exit_code = Some(0);
+        self.cpu_ns = Some(run.usage.cpu_ns);
+        self.peak_rss_bytes = run.usage.peak_rss_bytes;
+        self.work = run.work;
+        (self.status, self.reason) = match run.error {
+            Some(Complaint { status: Status::Unknown, message }) => (ranked.0, message),
+            Some(Complaint { status, message }) => (status, message),
+            None => ranked,
+        };
+    }
+
+    /// Takes over why a child did not answer.
+    pub(crate) fn take_death(&mut self, death: Death) {
+        (self.status, self.reason) = match death {
+            Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
+            Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
+            Death::Signal(signal) => {
+                self.signal = Some(signal);
+                // KILL comes from outside; a planner that crashes ends with ABRT, SEGV, ...
+                let status = if signal == 9 { Status::Killed } else { Status::Crashed };
+                (status, format!("ended by signal {signal}"))
+            }
+            Death::Exit(code) => {
+                self.exit_code = Some(code);
+                (Status::Crashed, format!("ended with exit code {code}"))
+            }
+            Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
+            Death::Interrupted => (Status::Interrupted, Self::INTERRUPTED.to_owned()),
+        };
+    }
+}

@@ -1,0 +1,120 @@
+//! A new kind of cell, from its question to its end: finds the largest power of a number below a limit. The engine does
+//! the rest; `main.rs` would serve it by a hidden verb of its own.
+//!
+//! A test has no verbs, so its child is this program again, run with the name of a test.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use planlab_dsa::CancelToken;
+use serde::{Deserialize, Serialize};
+
+use crate::cells::{CellEnd, Desk, Drawer, Kind, Order, Supervisor, latest, serve};
+use crate::process::Death;
+use crate::shell::exit::Failure;
+
+struct Powers;
+
+/// What happens once the first power is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Then {
+    Continue,
+    Hang,
+    Crash,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    base: u64,
+    then: Then,
+}
+
+impl Kind for Powers {
+    const VERB: &'static str = "kinds::example::child";
+    const GRACE: Duration = Duration::from_millis(10);
+
+    /// The limit.
+    type Source = String;
+    type Problem = u64;
+    type Asked = Asked;
+    type Found = u64;
+    type Kept = Option<Vec<u8>>;
+
+    fn open(source: &String) -> Result<u64, Failure> {
+        Ok(source.parse()?)
+    }
+
+    fn perform(limit: &u64, asked: &Asked, desk: Desk<'_>) -> Result<u64, Failure> {
+        let mut drawer = Drawer::create(desk.mailbox, "power")?;
+        (desk.begin)()?;
+        let mut power = asked.base;
+        drawer.put(power.to_string().as_bytes())?;
+        match asked.then {
+            Then::Continue => {}
+            Then::Hang => loop {
+                sleep(Duration::from_secs(1));
+            },
+            Then::Crash => std::process::abort(),
+        }
+        while power * asked.base < *limit {
+            power *= asked.base;
+        }
+        Ok(power)
+    }
+
+    fn loading(_: &Asked) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn limit(_: &String, asked: &Asked) -> Duration {
+        if asked.then == Then::Hang { Duration::from_millis(300) } else { Duration::from_secs(60) }
+    }
+
+    fn kept(_: &String, mailbox: &Path) -> Option<Vec<u8>> {
+        latest(mailbox, "power", 20)
+    }
+
+    /// The test runner writes to stdout before it runs a test, so the answers have a stream of their own.
+    fn prepare(_: &Asked, command: &mut Command) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" --exact \"$1\" --nocapture 9>&1 1>&2"]);
+        shell.arg(std::env::current_exe().expect("a path")).arg(Self::VERB).env("PLANLAB_EXAMPLE", "1");
+        shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        *command = shell;
+    }
+}
+
+#[test]
+fn child() {
+    if std::env::var_os("PLANLAB_EXAMPLE").is_some() {
+        let answers = std::fs::OpenOptions::new().write(true).open("/proc/self/fd/9").expect("a stream");
+        rustix::stdio::dup2_stdout(answers).expect("a stream");
+        serve::<Powers>().expect("it answers");
+    }
+}
+
+fn ends(limit: &str, cells: &[(u64, Then)]) -> Vec<CellEnd<Powers>> {
+    let supervisor = Supervisor::without_memory_limit(CancelToken::default()).expect("a folder");
+    let cells: Vec<Asked> = cells.iter().map(|&(base, then)| Asked { base, then }).collect();
+    let order = Order { source: &limit.to_owned(), cells: &cells, memory: None, core: None };
+    supervisor.run(&order).expect("children start")
+}
+
+#[test]
+fn cells_that_share_a_child_end_on_their_own() {
+    let cells = [(2, Then::Continue), (3, Then::Crash), (5, Then::Hang), (7, Then::Continue)];
+    let ends = ends("1000", &cells);
+    let found: Vec<Result<u64, Death>> = ends.iter().map(|cell| cell.end.clone()).collect();
+    assert_eq!(found, [Ok(512), Err(Death::Signal(6)), Err(Death::Timeout), Ok(343)]);
+    let kept: Vec<Option<&[u8]>> = ends.iter().map(|cell| cell.kept.as_deref()).collect();
+    assert_eq!(kept[1..3], [Some(&b"3"[..]), Some(b"5")], "what a child kept survives it");
+}
+
+#[test]
+fn source_that_cannot_be_read_is_named() {
+    let end = ends("many", &[(2, Then::Continue)]).remove(0).end;
+    assert!(matches!(end, Err(Death::Unreadable(reason)) if reason.contains("invalid digit")));
+}

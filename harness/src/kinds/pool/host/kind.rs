@@ -1,0 +1,123 @@
+//! A replay on the host as a kind of cell: one contender on one trace, or on several in turn.
+
+use std::num::NonZeroU32;
+use std::process::Command;
+use std::time::Duration;
+
+use planlab_dsa::{Bytes, Plan, VerifiedPlan};
+use planlab_replay::host::{self, Contender, Effort, Order, Report, replay};
+use planlab_replay::{Sequence, Work};
+use planlab_solvers::online;
+use planlab_workloads::Trace;
+use serde::{Deserialize, Serialize};
+
+use crate::cells::{Desk, Kind};
+use crate::inputs::{self, Source};
+use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build, malloc};
+use crate::kinds::pool::environment::clear_allocators;
+use crate::kinds::pool::saboteurs;
+use crate::kinds::pool::subject::propagations;
+use crate::shell::exit::Failure;
+
+/// Contenders on the host.
+pub(crate) struct HostReplay;
+
+/// A question about one contender.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct HostRequest {
+    /// `plan`, or the key of an allocator.
+    pub(super) contender: String,
+    /// The plan that `plan` plays.
+    pub(super) plan: Option<Plan>,
+    pub(super) settings: Settings,
+}
+
+/// How a contender is played.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(super) work: Work,
+    pub(super) threads: u32,
+    /// The limit in bytes, for each thread.
+    pub(super) capacity: Option<u64>,
+    pub(super) budget: Duration,
+    pub(super) iterations: Option<u32>,
+    /// Propagations before the timed ones, if not the default number.
+    pub(super) warm_up: Option<u32>,
+    /// The time limit of the process.
+    pub(super) limit: Duration,
+}
+
+impl Kind for HostReplay {
+    const VERB: &'static str = "run-replay";
+
+    type Source = Vec<Source>;
+    type Problem = Vec<Trace>;
+    type Asked = HostRequest;
+    /// The figures, or why the contender cannot play.
+    type Found = Result<Report, String>;
+    type Kept = ();
+
+    fn open(sources: &Vec<Source>) -> Result<Vec<Trace>, Failure> {
+        sources.iter().map(inputs::open).collect()
+    }
+
+    fn perform(
+        traces: &Vec<Trace>,
+        asked: &HostRequest,
+        _: Desk<'_>,
+    ) -> Result<Result<Report, String>, Failure> {
+        Ok(perform(traces, asked).map_err(|failure| failure.message()))
+    }
+
+    fn loading(asked: &HostRequest) -> Duration {
+        asked.settings.limit
+    }
+
+    fn prepare(asked: &HostRequest, command: &mut Command) {
+        clear_allocators(command, None);
+        command.envs(malloc(&asked.contender).map_or(&[][..], |malloc| malloc.environment()).iter().copied());
+    }
+}
+
+fn perform(traces: &[Trace], asked: &HostRequest) -> Result<Report, Failure> {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
+    let plan = match &asked.plan {
+        Some(plan) => Some(first.instance.verify(plan.clone())?),
+        None => None,
+    };
+    let build = |backing| build(&asked.contender, backing);
+    let settings = &asked.settings;
+    let threads = NonZeroU32::new(settings.threads).ok_or_else(|| Failure::usage("no threads"))?;
+    let order = Order {
+        contender: contender(&asked.contender, plan.as_ref(), &build)?,
+        sequences: &sequences,
+        work: settings.work,
+        threads,
+        capacity: settings.capacity.map(Bytes::new),
+        effort: Effort {
+            budget: settings.budget,
+            iterations: settings.iterations,
+            warm_up: settings.warm_up,
+        },
+    };
+    Ok(replay(&order))
+}
+
+fn contender<'a>(
+    key: &str,
+    plan: Option<&'a VerifiedPlan<'a>>,
+    build: host::BuildAllocator<'a>,
+) -> Result<Contender<'a>, Failure> {
+    if let Some(malloc) = malloc(key) {
+        return Ok(Contender::Malloc(malloc));
+    }
+    match (key, plan) {
+        (PLAN, Some(plan)) => Ok(Contender::Plan(plan)),
+        (EMPTY_LOOP, _) => Ok(Contender::EmptyLoop),
+        _ if online::allocator(key).is_some() || saboteurs::find(key).is_some() => {
+            Ok(Contender::Online(build))
+        }
+        _ => Err(Failure::usage(format!("there is no contender `{key}`"))),
+    }
+}

@@ -1,0 +1,150 @@
+//! Scheduling as a kind of cell: a scheduler under its limits on one problem.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use planlab_graph::{
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleMark, ScheduleOutcome, SchedulingProblem, Verified,
+    execute_scheduler_observed,
+};
+use planlab_results::Status;
+use planlab_results::schedule::Improvement;
+use serde::{Deserialize, Serialize};
+
+use super::{question, saboteurs};
+use crate::cells::{Complaint, Desk, Drawer, FOREVER, Kind, RunEnd, latest};
+use crate::inputs;
+use crate::process::{ProcessUsage, measured};
+use crate::shell::exit::Failure;
+use crate::shell::quantity::{nanoseconds, nanoseconds_of};
+
+/// The shortest interval between two kept schedules; the last one is always kept.
+const KEEPING: Duration = Duration::from_millis(20);
+/// The time past its wall limit that a child gets to read its problem and write its answer.
+const RESERVE: Duration = Duration::from_secs(2);
+/// What the mailbox keeps.
+const SCHEDULE: &str = "schedule";
+
+/// Schedulers on a problem.
+pub(crate) struct Scheduling;
+
+/// A question about one scheduler.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CellRequest {
+    pub(super) scheduler: String,
+    pub(super) seed: u64,
+    pub(super) wall_ns: Option<u64>,
+    pub(super) work: Option<u64>,
+    /// Stop once a schedule's iteration takes at most this many seconds.
+    pub(super) target: Option<f64>,
+}
+
+/// What a scheduler found. The schedule is in the mailbox.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(super) run: RunEnd,
+    /// Seconds of an iteration by the schedule in the mailbox, if there is one.
+    pub(super) seconds: Option<f64>,
+    pub(super) bound: ScheduleBound,
+    pub(super) shortfall: Option<String>,
+    pub(super) trajectory: Vec<Improvement>,
+    pub(super) elapsed_ns: u64,
+}
+
+impl Kind for Scheduling {
+    const VERB: &'static str = "run-schedule";
+
+    /// The problem's file, as `SchedulingProblem::write_jsonl` makes it.
+    type Source = PathBuf;
+    type Problem = SchedulingProblem;
+    type Asked = CellRequest;
+    type Found = Answer;
+    /// The best schedule in its file format.
+    type Kept = Option<String>;
+
+    fn open(source: &PathBuf) -> Result<SchedulingProblem, Failure> {
+        let name = source.display().to_string();
+        Ok(SchedulingProblem::read_jsonl(&name, &fs::read_to_string(source)?, None)?)
+    }
+
+    fn perform(problem: &SchedulingProblem, asked: &CellRequest, desk: Desk<'_>) -> Result<Answer, Failure> {
+        let scheduler = question::find(&asked.scheduler)?;
+        let budget = ScheduleBudget {
+            wall: asked.wall_ns.map(Duration::from_nanos),
+            work: asked.work,
+            target: asked.target,
+            cancel: desk.cancel.clone(),
+            ..ScheduleBudget::default()
+        };
+        let mut keeper = Keeper { drawer: Drawer::create(desk.mailbox, SCHEDULE)?, last: None };
+        let (outcome, usage) = measured(|| {
+            execute_scheduler_observed(&*scheduler, problem, budget, asked.seed, |better| {
+                // If it cannot be kept the run continues, because its answer still counts.
+                let _ = keeper.keep_now_and_then(better);
+            })
+        });
+        let mut answer = Answer::new(&outcome, usage);
+        let mut best = outcome.best.as_ref().map(|best| best.schedule().write_jsonl());
+        saboteurs::tamper(&asked.scheduler, &mut answer, &mut best)?;
+        if let Some(best) = best {
+            keeper.drawer.put(best.as_bytes())?;
+        }
+        Ok(answer)
+    }
+
+    fn loading(asked: &CellRequest) -> Duration {
+        let wall = asked.wall_ns.map(Duration::from_nanos);
+        wall.map_or(FOREVER, |wall| wall + wall / 20 + RESERVE)
+    }
+
+    fn kept(_: &PathBuf, mailbox: &Path) -> Option<String> {
+        latest(mailbox, SCHEDULE, inputs::limits().unpacked()).and_then(|text| String::from_utf8(text).ok())
+    }
+}
+
+/// Keeps better schedules as they come.
+struct Keeper {
+    drawer: Drawer,
+    last: Option<Instant>,
+}
+
+impl Keeper {
+    fn keep_now_and_then(&mut self, better: &Verified) -> io::Result<()> {
+        if self.last.is_some_and(|last| last.elapsed() < KEEPING) {
+            return Ok(());
+        }
+        self.drawer.put(better.schedule().write_jsonl().as_bytes())?;
+        self.last = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl Answer {
+    fn new(outcome: &ScheduleOutcome, usage: ProcessUsage) -> Self {
+        let improvement = |mark: &ScheduleMark| Improvement {
+            elapsed_ns: nanoseconds(mark.elapsed),
+            work: mark.work,
+            iteration_ns: nanoseconds_of(mark.seconds),
+        };
+        let error = outcome.end.as_ref().err().map(|error| Complaint::new(status_of(error), error));
+        Self {
+            run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
+            seconds: outcome.best.as_ref().map(Verified::seconds),
+            bound: outcome.bound,
+            shortfall: outcome.shortfall.clone(),
+            trajectory: outcome.trajectory.iter().map(improvement).collect(),
+            elapsed_ns: nanoseconds(outcome.elapsed),
+        }
+    }
+}
+
+/// The status of a row whose scheduler failed; [`Status::Unknown`] for an error that says nothing of the schedule.
+const fn status_of(error: &ScheduleError) -> Status {
+    match error {
+        ScheduleError::Stuck(_) | ScheduleError::Invalid(_) => Status::InvalidPlan,
+        ScheduleError::Refuted { .. } => Status::BoundRefuted,
+        _ => Status::Unknown,
+    }
+}
