@@ -1,7 +1,7 @@
-//! Runs the schedules of a suite that have no row yet, and keeps each row as it comes.
+//! Runs the schedules of a suite.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use planlab_results::schedule::ScheduleRow;
@@ -11,13 +11,12 @@ use planlab_workloads::{Suite, glob};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
-use crate::bench::run::{in_shard, is_retried};
-use crate::cli::{BenchArgs, Retry};
-use crate::kinds::schedule::{Cell, Judgement, Question, Runner, keep, known, matching};
+use super::book::{Book, Rule, Tally, lock};
+use crate::cli::BenchArgs;
+use crate::kinds::schedule::{Cell, Question, Runner, keep, known, matching};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
-use crate::shell::output::{note, printable};
-use crate::shell::progress::Progress;
+use crate::shell::output::note;
 
 /// Default wall time of a scheduler.
 const WALL: Duration = Duration::from_secs(60);
@@ -35,21 +34,10 @@ pub(crate) struct Task {
 pub(crate) struct Schedules<'a> {
     pub(crate) suite: &'a str,
     pub(crate) tasks: Vec<Task>,
-    pub(crate) shard: Option<(u64, u64)>,
-    pub(crate) retry: Option<Retry>,
+    pub(crate) rule: Rule,
     pub(crate) seed: u64,
     /// The number of cells that run at a time.
     pub(crate) jobs: u32,
-}
-
-/// The result of a request.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// The rows of all requested cells, including those of earlier runs.
-    pub(crate) rows: Vec<ScheduleRow>,
-    /// The number of cells that were run now.
-    pub(crate) ran: usize,
-    pub(crate) interrupted: bool,
 }
 
 /// The schedules to run: those of the suite, unless planners are named.
@@ -118,101 +106,54 @@ fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
     }
 }
 
-/// A cell that was run.
-struct Ran<'t> {
-    question: &'t Question,
-    cell: &'t Cell,
-    started_ns: u64,
-    judgement: Result<Judgement, Failure>,
-}
+type Pair<'a> = (&'a Question, &'a Cell);
 
-/// Runs the next cell of a queue. Returns `None` if the queue is empty or the run was cancelled.
-fn run_next<'t>(
-    queue: &Mutex<std::vec::IntoIter<(&'t Question, &'t Cell)>>,
-    runner: &Runner,
-) -> Option<Ran<'t>> {
-    if runner.cancel().is_cancelled() {
-        return None;
-    }
-    let (question, cell) = queue.lock().unwrap_or_else(PoisonError::into_inner).next()?;
-    let started_ns = now_ns();
-    Some(Ran { question, cell, started_ns, judgement: runner.run(question, cell) })
+/// A cell and its repetition, as rows name them.
+fn place((question, cell): Pair<'_>) -> (String, u32) {
+    (cell.key(&question.digest), cell.repetition)
 }
 
 impl Schedules<'_> {
-    /// The cells still to be run.
-    pub(crate) fn left<'s>(
-        &'s self,
-        row: &'s dyn Fn(&str, u32) -> Option<ScheduleRow>,
-    ) -> impl Iterator<Item = (&'s Question, &'s Cell)> {
-        let cells = self.tasks.iter().flat_map(|task| task.cells.iter().map(|cell| (&task.question, cell)));
-        cells.filter(move |(question, cell)| {
-            let key = cell.key(&question.digest);
-            let old = row(&key, cell.repetition);
-            in_shard(&key, self.shard) && old.is_none_or(|old| is_retried(old.status, self.retry))
-        })
+    fn cells(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.tasks.iter().flat_map(|task| task.cells.iter().map(|cell| (&task.question, cell)))
     }
 
-    /// Runs every cell that has no row yet. `on_row` receives each row as it comes, including old ones.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be written, or no child can be started.
+    /// The cells still to be run.
+    pub(crate) fn left(&self, status: &dyn Fn(&str, u32) -> Option<Status>) -> Vec<Pair<'_>> {
+        let is_left = |&pair: &Pair<'_>| {
+            let (key, repetition) = place(pair);
+            self.rule.has(&key) && status(&key, repetition).is_none_or(|old| !self.rule.counts(old))
+        };
+        self.cells().filter(is_left).collect()
+    }
+
+    /// Runs every cell that has no row yet. `on_row` receives each row as it comes, first all old ones.
     pub(crate) fn run(
         &self,
         store: &mut Store,
         runner: &Runner,
-        on_row: &dyn Fn(&ScheduleRow),
-    ) -> Result<Tally, Failure> {
-        let mut tally = Tally::default();
-        let known = |key: &str, repetition: u32| store.schedule(key, repetition).cloned();
-        let due: BTreeSet<(String, u32)> =
-            self.left(&known).map(|(question, cell)| (cell.key(&question.digest), cell.repetition)).collect();
-        let mut cells: Vec<(&Question, &Cell)> = Vec::new();
-        for task in &self.tasks {
-            for cell in &task.cells {
-                let key = cell.key(&task.question.digest);
-                if due.contains(&(key.clone(), cell.repetition)) {
-                    cells.push((&task.question, cell));
-                } else if let Some(row) = store.schedule(&key, cell.repetition) {
-                    on_row(row);
-                    tally.rows.push(row.clone());
-                }
-            }
+        on_row: &(dyn Fn(&ScheduleRow) + Sync),
+    ) -> Tally<ScheduleRow> {
+        let mut due = self.left(&|key, repetition| Some(store.schedule(key, repetition)?.status));
+        let book = Book::new((self.cells().count(), "schedules"), runner.cancel(), on_row);
+        let places: BTreeSet<(String, u32)> = due.iter().map(|&pair| place(pair)).collect();
+        for (key, repetition) in self.cells().map(place).filter(|place| !places.contains(place)) {
+            book.skip(store.schedule(&key, repetition).cloned());
         }
         // Shuffled, so that a slow minute of the machine does not affect one net alone.
-        cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(self.seed));
-        let bar = Progress::new(cells.len() as u64, "schedules");
-        let queue = Mutex::new(cells.into_iter());
-        let (sender, judged) = mpsc::channel();
-        std::thread::scope(|scope| -> Result<(), Failure> {
-            for _ in 0..self.jobs.max(1) {
-                let (sender, queue) = (sender.clone(), &queue);
-                scope.spawn(move || {
-                    while let Some(ran) = run_next(queue, runner)
-                        && sender.send(ran).is_ok()
-                    {}
-                });
+        due.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(self.seed));
+        let store = Mutex::new(store);
+        book.fill(due, self.jobs, |(question, cell), _, book| {
+            book.begin(&format!("{} {}", question.workload, cell.scheduler));
+            let started_ns = now_ns();
+            let judgement = runner.run(question, cell)?;
+            if judgement.ending.status == Status::Interrupted {
+                note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
+                return Ok(());
             }
-            drop(sender);
-            for Ran { question, cell, started_ns, judgement } in judged {
-                let judgement = judgement?;
-                if judgement.ending.status == Status::Interrupted {
-                    note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
-                    continue;
-                }
-                let context = runner.supervisor().context(self.suite, self.jobs, started_ns);
-                let row = keep(store, question, cell, &judgement, context)?;
-                on_row(&row);
-                tally.ran += 1;
-                tally.rows.push(row);
-                bar.set_message(printable(&format!("{} {}", question.workload, cell.scheduler)).into_owned());
-                bar.inc(1);
-            }
-            Ok(())
-        })?;
-        bar.finish_and_clear();
-        tally.interrupted = runner.cancel().is_cancelled();
-        Ok(tally)
+            let context = runner.supervisor().context(self.suite, self.jobs, started_ns);
+            let row = keep(&mut lock(&store), question, cell, &judgement, context)?;
+            book.enter(vec![row], Ok(()))
+        })
     }
 }

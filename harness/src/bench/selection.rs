@@ -8,7 +8,7 @@ use planlab_workloads::process::selects;
 use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
-use crate::bench::run::Task;
+use crate::bench::planners::Task;
 use crate::cli::{BenchArgs, LimitArgs};
 use crate::inputs::{self, Named, Source};
 use crate::kinds::external;

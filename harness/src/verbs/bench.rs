@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use planlab_dsa::performance::End;
+use planlab_dsa::performance::{End, Performance};
 #[cfg(feature = "reports")]
 use planlab_reports::Report;
 use planlab_results::audit::{Finding, audit, audit_replays, audit_schedules};
@@ -12,10 +12,11 @@ use planlab_results::replay::ReplayRow;
 use planlab_results::schedule::{ScheduleRow, read_schedules};
 use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::Suite;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::bench::baselines::{Baselines, Tally as Played};
-use crate::bench::run::{Order, Tally, left, open_store, run as run_bench};
+use crate::bench::book::{Rule, Tally, open_store};
+use crate::bench::planners::Planners;
+use crate::bench::pools::Pools;
 use crate::bench::schedules::{self, Schedules};
 use crate::bench::selection::{Asked, baselines, tasks};
 use crate::cli::BenchArgs;
@@ -58,25 +59,15 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
     let suite = asked.suite.as_ref();
     let tasks = tasks(args, &asked)?;
     let name = suite.map_or("", |suite| suite.name.as_str());
-    let order = Order {
-        suite: name,
-        tasks,
-        jobs: args.jobs,
-        shard: args.shard,
-        retry: args.retry,
-        seed: args.limits.seed,
-        alone: suite.is_some_and(|suite| suite.limits.alone),
-    };
-    let played = baselines(args, &asked)?;
-    let (tasks, out) = (played.as_slice(), args.out.as_path());
-    let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
-    let tasks = schedules::tasks(args, suite)?;
-    let (shard, retry, seed) = (args.shard, args.retry, args.limits.seed);
-    let schedules = Schedules { suite: name, tasks, shard, retry, seed, jobs: args.jobs };
+    let (rule, seed, jobs) = (Rule { shard: args.shard, retry: args.retry }, args.limits.seed, args.jobs);
+    let alone = suite.is_some_and(|suite| suite.limits.alone);
+    let planners = Planners { suite: name, tasks, jobs, rule, seed, alone };
+    let pools = Pools { suite: name, tasks: baselines(args, &asked)?, rule, out: &args.out };
+    let schedules = Schedules { suite: name, tasks: schedules::tasks(args, suite)?, rule, seed, jobs };
     if args.dry_run {
-        return dry_run(args, &order, &pools, &schedules, output);
+        return dry_run(args, &planners, &pools, &schedules, output);
     }
-    if order.tasks.is_empty() && pools.tasks.is_empty() && schedules.tasks.is_empty() {
+    if planners.tasks.is_empty() && pools.tasks.is_empty() && schedules.tasks.is_empty() {
         // A notice has reported what the suite leaves out, and a misspelt name was refused earlier.
         note("nothing to run");
         return Ok(Exit::Complete);
@@ -84,25 +75,14 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
     let mut store = open_store(&args.out, &note)?;
     let limits = suite.map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
-    let print = |row: &Record| {
-        if output.json {
-            // A closed pipe is reported at the end, when the bench has its rows.
-            let _ = output.value(&view::object(row));
-        }
-    };
-    let mut tally = run_bench(&order, &mut store, &runner, &print);
+    let mut tally = planners.run(&mut store, &runner, &shown(output, view::object));
     if let Some(failure) = tally.failure.take() {
         return ended_by(failure, &tally, output);
     }
     #[cfg(feature = "reports")]
     store.compact()?;
-    let print = |row: &ReplayRow| {
-        if output.json {
-            let _ = output.value(&view::baseline(row));
-        }
-    };
     // Allocators are played while no cell is timed.
-    let played = match pools.run(runner.cancel(), &print) {
+    let played = match pools.run(runner.cancel(), &shown(output, view::baseline)).and_then(whole) {
         Ok(played) => played,
         Err(failure) => return ended_by(failure, &tally, output),
     };
@@ -113,8 +93,8 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
         Err(failure) => return ended_by(failure, &tally, output),
     };
     tally.interrupted |= runner.cancel().is_cancelled();
-    let surprises = surprises(suite, &order, &tally);
-    summarize(&tally, &surprises, &args.out);
+    let surprises = surprises(suite, &planners, &tally);
+    summarize_planners(&tally, &surprises, &args.out);
     summarize_played(&played);
     summarize_schedules(&scheduled);
     let mut findings = audit(&tally.rows);
@@ -139,32 +119,51 @@ fn run_schedules(
     store: &mut planlab_results::Store,
     runner: &Runner,
     output: Output,
-) -> Result<schedules::Tally, Failure> {
+) -> Result<Tally<ScheduleRow>, Failure> {
     if schedules.tasks.is_empty() || runner.cancel().is_cancelled() {
-        return Ok(schedules::Tally::default());
+        return Ok(Tally::default());
     }
-    let print = |row: &ScheduleRow| {
-        if output.json {
-            let _ = output.value(&view::schedule(row));
-        }
-    };
-    let scheduled = schedules.run(store, &schedule::Runner::new(runner.cancel().clone())?, &print)?;
+    let runner = schedule::Runner::new(runner.cancel().clone())?;
+    let scheduled = whole(schedules.run(store, &runner, &shown(output, view::schedule)))?;
     #[cfg(feature = "reports")]
     store.compact_schedules()?;
     Ok(scheduled)
 }
 
-fn summarize_schedules(scheduled: &schedules::Tally) {
-    if !scheduled.rows.is_empty() {
-        note(&format!("{} rows of schedules, {} run now", scheduled.rows.len(), scheduled.ran));
-    }
-    for row in scheduled.rows.iter().filter(|row| row.status.is_failure() || row.status == Status::Timeout) {
-        note(&format!("{} on {}: {}: {}", row.scheduler, row.workload, row.status.name(), row.reason));
+/// Prints rows as they come, with `--json`.
+fn shown<Row>(output: Output, object: fn(&Row) -> Value) -> impl Fn(&Row) + Sync {
+    move |row| {
+        if output.json {
+            // A closed pipe is reported at the end, when the bench has its rows.
+            let _ = output.value(&object(row));
+        }
     }
 }
 
+/// What a bench has come to, or why it stopped.
+fn whole<Row>(mut tally: Tally<Row>) -> Result<Tally<Row>, Failure> {
+    tally.failure.take().map_or(Ok(tally), Err)
+}
+
+/// Notes how many rows there are, what could not be read and what failed.
+fn summarize<Row>(tally: &Tally<Row>, counts: Option<String>, failure: impl Fn(&Row) -> Option<String>) {
+    let unreadable =
+        tally.unreadable.iter().map(|(workload, reason)| format!("{workload} could not be read: {reason}"));
+    let failures = tally.rows.iter().filter_map(failure);
+    counts.into_iter().chain(unreadable).chain(failures).for_each(|text| note(&text));
+}
+
+fn summarize_schedules(scheduled: &Tally<ScheduleRow>) {
+    let (count, ran) = (scheduled.rows.len(), scheduled.ran);
+    let counts = (count > 0).then(|| format!("{count} rows of schedules, {ran} run now"));
+    summarize(scheduled, counts, |ScheduleRow { scheduler, workload, status, reason, .. }| {
+        let has_failed = status.is_failure() || *status == Status::Timeout;
+        has_failed.then(|| format!("{scheduler} on {workload}: {}: {reason}", status.name()))
+    });
+}
+
 /// The exit code. A scheduler without a schedule for lack of memory is shown and is not a failure.
-fn exit_of_schedules(scheduled: &schedules::Tally) -> Exit {
+fn exit_of_schedules(scheduled: &Tally<ScheduleRow>) -> Exit {
     let has_failed = |row: &ScheduleRow| row.status.is_failure() || row.status == Status::Timeout;
     if scheduled.rows.iter().any(|row| row.status.is_lie()) {
         Exit::Invalid
@@ -218,8 +217,8 @@ fn schedule_table(rows: &[ScheduleRow]) -> Text {
 
 fn dry_run(
     args: &BenchArgs,
-    order: &Order<'_>,
-    pools: &Baselines<'_>,
+    planners: &Planners<'_>,
+    pools: &Pools<'_>,
     schedules: &Schedules<'_>,
     output: Output,
 ) -> Verdict {
@@ -228,7 +227,7 @@ fn dry_run(
         _ if !args.out.exists() => Vec::new(),
         rows => rows?,
     };
-    let left = left(order, &rows, &args.out)?;
+    let left = planners.left(&rows, &args.out)?;
     for (cell, repetitions) in distinct(left.iter().map(|(cell, _)| cell)) {
         let value = json!({
             "workload": cell.workload,
@@ -246,10 +245,11 @@ fn dry_run(
         output.put(&value, format!("{workload}  allocator {allocator}\n"))?;
     }
     let rows = if args.out.exists() { read_schedules(&args.out)? } else { Vec::new() };
-    let row = |cell: &str, repetition: u32| {
-        rows.iter().find(|row| row.cell == cell && row.repetition == repetition).cloned()
+    let status = |cell: &str, repetition: u32| {
+        let row = rows.iter().find(|row| row.cell == cell && row.repetition == repetition);
+        row.map(|row| row.status)
     };
-    for (question, cell) in schedules.left(&row) {
+    for (question, cell) in schedules.left(&status) {
         let machine = &question.problem.machine;
         let value = json!({
             "workload": question.workload,
@@ -310,17 +310,17 @@ struct Surprise {
 }
 
 /// Expectations that this bench did not meet; if it was interrupted, only those with a row.
-fn surprises(suite: Option<&Suite>, order: &Order<'_>, tally: &Tally) -> Vec<Surprise> {
+fn surprises(suite: Option<&Suite>, planners: &Planners<'_>, tally: &Tally<Record>) -> Vec<Surprise> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
     for expectation in &suite.expect {
         let is_it = |workload: &str, planner: &str| {
             workload == expectation.workload && planner == expectation.planner
         };
-        let mut cells = order.tasks.iter().flat_map(|task| &task.cells);
+        let mut cells = planners.tasks.iter().flat_map(|task| &task.cells);
         let was_asked = cells.any(|cell| is_it(&cell.workload, &cell.planner));
         let row = tally.rows.iter().find(|row| is_it(&row.workload, &row.planner));
-        let may_be_missing = tally.interrupted || order.shard.is_some();
+        let may_be_missing = tally.interrupted || planners.rule.shard.is_some();
         if !was_asked || (row.is_none() && may_be_missing) {
             continue;
         }
@@ -333,15 +333,12 @@ fn surprises(suite: Option<&Suite>, order: &Order<'_>, tally: &Tally) -> Vec<Sur
     surprises
 }
 
-fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
+fn summarize_planners(tally: &Tally<Record>, surprises: &[Surprise], out: &Path) {
     let noun = if tally.rows.len() == 1 { "cell" } else { "cells" };
-    note(&format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display()));
-    for (workload, reason) in &tally.unreadable {
-        note(&format!("{workload} could not be read: {reason}"));
-    }
-    for row in tally.rows.iter().filter(|row| row.status.is_failure()) {
-        note(&format!("{} on {}: {}: {}", row.planner, row.workload, row.status.name(), row.reason));
-    }
+    let counts = format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display());
+    summarize(tally, Some(counts), |Record { planner, workload, status, reason, .. }| {
+        status.is_failure().then(|| format!("{planner} on {workload}: {}: {reason}", status.name()))
+    });
     for surprise in surprises {
         let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::memory);
         let (planner, workload) = (&surprise.planner, &surprise.workload);
@@ -353,21 +350,17 @@ fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
     }
 }
 
-fn summarize_played(played: &Played) {
-    if !played.rows.is_empty() {
-        note(&format!("{} rows of online allocators, {} played now", played.rows.len(), played.ran));
-    }
-    for (workload, reason) in &played.unreadable {
-        note(&format!("{workload} could not be read: {reason}"));
-    }
-    for row in played.rows.iter().filter(|row| row.performance.status != End::Complete) {
-        let came = &row.performance;
-        note(&format!("{} on {}: {}: {}", row.contender, row.workload, came.status.name(), came.reason));
-    }
+fn summarize_played(played: &Tally<ReplayRow>) {
+    let (count, ran) = (played.rows.len(), played.ran);
+    let counts = (count > 0).then(|| format!("{count} rows of online allocators, {ran} played now"));
+    summarize(played, counts, |ReplayRow { contender, workload, performance, .. }| {
+        let Performance { status, reason, .. } = performance;
+        (*status != End::Complete).then(|| format!("{contender} on {workload}: {}: {reason}", status.name()))
+    });
 }
 
 /// The exit code. An allocator that cannot serve a request (for 0 bytes) is shown and is not a failure.
-fn exit_of_played(played: &Played) -> Exit {
+fn exit_of_played(played: &Tally<ReplayRow>) -> Exit {
     let has_answer = |row: &ReplayRow| matches!(row.performance.status, End::Complete | End::Unavailable);
     if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
         Exit::Complete
@@ -377,7 +370,7 @@ fn exit_of_played(played: &Played) -> Exit {
 }
 
 /// Prints the results so far of a bench that had to stop.
-fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
+fn ended_by(failure: Failure, tally: &Tally<Record>, output: Output) -> Verdict {
     if !output.json {
         output.text(lost_table(&tally.lost) + summary_table(&tally.rows))?;
     }
@@ -407,7 +400,7 @@ fn summary_table(rows: &[Record]) -> Text {
     table.into()
 }
 
-fn exit_of(tally: &Tally, surprises: &[Surprise]) -> Exit {
+fn exit_of(tally: &Tally<Record>, surprises: &[Surprise]) -> Exit {
     let incomplete = |row: &Record| !row.status.is_answer() && row.status != Status::Unsupported;
     if tally.interrupted {
         Exit::Interrupted

@@ -19,7 +19,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::bench::run::open_store;
+use crate::bench::book::open_store;
 use crate::cli::GraphArgs;
 use crate::inputs::Source;
 use crate::inputs::hints::{self, Hints};

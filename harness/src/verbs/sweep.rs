@@ -8,7 +8,8 @@ use planlab_solvers::online::Entry;
 use serde_json::{Map, Value, json};
 
 use super::fit::{Fit, largest};
-use crate::bench::run::{Order, Task, open_store, run as run_cells};
+use crate::bench::book::{Rule, open_store};
+use crate::bench::planners::{Planners, Task};
 use crate::cli::{Optimizer, SweepArgs};
 use crate::inputs::network::Network;
 use crate::inputs::{self, Source};
@@ -162,16 +163,15 @@ impl Sweep<'_> {
 
     fn planned(&mut self, planner: &str, source: Source) -> Result<Option<u64>, Failure> {
         let cells = vec![Cell::of(&source, planner, &self.args.limits)];
-        let order = Order {
+        let planners = Planners {
             suite: SUITE,
             tasks: vec![Task { source, cells }],
             jobs: 1,
-            shard: None,
-            retry: None,
+            rule: Rule { shard: None, retry: None },
             seed: 0,
             alone: true,
         };
-        let tally = run_cells(&order, &mut self.store, &self.runner, &|_| {});
+        let tally = planners.run(&mut self.store, &self.runner, &|_| {});
         if let Some(failure) = tally.failure {
             return Err(failure);
         }
@@ -184,7 +184,7 @@ impl Sweep<'_> {
             self.worsen(if lie { Exit::Invalid } else { Exit::Incomplete });
             let row = tally.rows.first();
             let reason = row.map_or("", |row| row.reason.as_str());
-            note(&format!("{planner} on {}: no answer: {reason}", order.tasks[0].source.name));
+            note(&format!("{planner} on {}: no answer: {reason}", planners.tasks[0].source.name));
         }
         Ok(answer.and_then(|row| row.height))
     }

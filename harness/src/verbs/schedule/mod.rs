@@ -14,7 +14,7 @@ use planlab_results::{Status, Store};
 use planlab_solvers::schedule::Class;
 use serde_json::{Value, json};
 
-use crate::bench::run::open_store;
+use crate::bench::book::open_store;
 use crate::cells::Ending;
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, spec};
