@@ -61,9 +61,7 @@ pub(crate) fn is_practical_for(descriptor: &Descriptor, buffers: usize) -> bool 
 pub(crate) fn keys() -> Vec<String> {
     let mut keys: Vec<String> = descriptors().into_iter().map(|d| d.key.into_owned()).collect();
     keys.extend(external::entries().iter().map(|entry| entry.key.clone()));
-    if sabotage::is_enabled() {
-        keys.extend(saboteurs::KEYS.map(str::to_owned));
-    }
+    keys.extend(sabotage::enabled(&saboteurs::KEYS).map(str::to_owned));
     keys
 }
 

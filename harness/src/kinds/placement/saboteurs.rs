@@ -1,10 +1,6 @@
 //! Planners that break their contract, for the tests of isolation. They exist only if the environment sets
 //! `PLANLAB_SABOTEURS=1`.
 
-use std::hint::black_box;
-use std::thread;
-use std::time::Duration;
-
 use planlab_dsa::{Bytes, Descriptor, Evidence, Halt, Honours, Offset, Plan, Planner, Run, Scope};
 
 use super::kind::Answer;
@@ -24,8 +20,7 @@ pub(crate) const KEYS: [&str; 8] = [
 
 /// The saboteur of that name, if saboteurs are enabled.
 pub(crate) fn planner(key: &str) -> Option<Box<dyn Planner>> {
-    let key = KEYS.into_iter().find(|&known| known == key)?;
-    sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Planner>)
+    sabotage::find(&KEYS, key).map(|key| Box::new(Saboteur { key }) as Box<dyn Planner>)
 }
 
 /// Changes the height to one that is not the plan's, as a child with corrupt memory might.
@@ -56,7 +51,7 @@ impl Planner for Saboteur {
             "saboteur/crash" => std::process::abort(),
             "saboteur/panic" => panic!("the saboteur panics"),
             "saboteur/hang" => hang(run),
-            "saboteur/eat-memory" => eat_memory(),
+            "saboteur/eat-memory" => sabotage::eat_memory(),
             "saboteur/overlap" => run.offer(Plan::from_offsets(vec![Offset::new(0); run.instance().len()])),
             "saboteur/claim-optimal" => {
                 let plan = stacked(run);
@@ -82,16 +77,7 @@ fn hang(run: &mut Run<'_>) -> Result<(), Halt> {
     if let Some(file) = std::env::var_os(HANGS) {
         std::fs::write(file, "").expect("the test's folder");
     }
-    loop {
-        thread::sleep(Duration::from_secs(1));
-    }
-}
-
-fn eat_memory() -> ! {
-    let mut hoard: Vec<Vec<u8>> = Vec::new();
-    loop {
-        hoard.push(black_box(vec![1; 16 << 20]));
-    }
+    sabotage::hang()
 }
 
 fn stacked(run: &Run<'_>) -> Plan {

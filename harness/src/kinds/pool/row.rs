@@ -12,22 +12,6 @@ use crate::process::Death;
 use crate::shell::exit::Exit;
 use crate::shell::quantity;
 
-/// The row's fields about how the figures were made.
-pub(crate) struct Played<'a> {
-    pub(crate) subject: &'a Subject,
-    pub(crate) contender: &'a Contender,
-    /// Digest of everything that defines the row except the repetition.
-    pub(crate) cell: String,
-    pub(crate) repetition: u32,
-    pub(crate) suite: &'a str,
-    pub(crate) device: Place,
-    pub(crate) work: Work,
-    pub(crate) threads: u32,
-    pub(crate) capacity: Option<u64>,
-    pub(crate) started_ns: u64,
-    pub(crate) provenance: Provenance,
-}
-
 /// The memory that was played on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
@@ -45,14 +29,19 @@ impl Place {
     }
 }
 
-/// The row of a contender's figures.
-pub(crate) fn row(played: Played<'_>, performance: Performance) -> ReplayRow {
-    let Played { subject, contender, device, work, .. } = played;
+/// The row of a contender's figures: the first repetition in one thread, without a cell, a suite and a time.
+pub(crate) fn row(
+    subject: &Subject,
+    contender: &Contender,
+    (place, work): (Place, Work),
+    performance: Performance,
+    provenance: Provenance,
+) -> ReplayRow {
     ReplayRow {
         schema: REPLAY_SCHEMA,
-        cell: played.cell,
-        repetition: played.repetition,
-        suite: played.suite.to_owned(),
+        cell: String::new(),
+        repetition: 0,
+        suite: String::new(),
         workload: subject.name.clone(),
         sequence: subject.sequence.clone(),
         until: subject.until,
@@ -63,17 +52,17 @@ pub(crate) fn row(played: Played<'_>, performance: Performance) -> ReplayRow {
         contender: contender.row_key(),
         planner: contender.planner.clone(),
         plan: contender.digest().map(|digest| digest.to_string()),
-        device: device.key,
-        device_name: device.name,
-        l2_bytes: device.l2_bytes,
+        device: place.key,
+        device_name: place.name,
+        l2_bytes: place.l2_bytes,
         work,
-        threads: played.threads,
-        capacity: played.capacity,
+        threads: 1,
+        capacity: None,
         performance,
         // Each buffer is written once and read once.
         touched_bytes: matches!(work, Work::Kernels | Work::Operations).then(|| 2 * subject.total),
-        started_ns: played.started_ns,
-        provenance: played.provenance,
+        started_ns: 0,
+        provenance,
     }
 }
 

@@ -1,9 +1,6 @@
 //! Allocators that break their contract, for the tests of replays. They exist only if the environment sets
 //! `PLANLAB_SABOTEURS=1`.
 
-use std::thread;
-use std::time::Duration;
-
 use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
 
 use crate::cells::sabotage;
@@ -19,12 +16,12 @@ const SEGMENT: u64 = 1 << 30;
 
 /// The keys, if saboteurs are enabled.
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    KEYS.into_iter().filter(|_| sabotage::is_enabled())
+    sabotage::enabled(&KEYS)
 }
 
 /// The saboteur's key, if it is one and saboteurs are enabled.
 pub(crate) fn find(key: &str) -> Option<&'static str> {
-    keys().find(|&known| known == key)
+    sabotage::find(&KEYS, key)
 }
 
 /// Builds a saboteur over a backing.
@@ -44,9 +41,7 @@ impl OnlineAllocator for Saboteur {
     fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
         match self.key {
             "saboteur/crash" => std::process::abort(),
-            "saboteur/hang" => loop {
-                thread::sleep(Duration::from_secs(1));
-            },
+            "saboteur/hang" => sabotage::hang(),
             "saboteur/outside" => Ok(Address::new(self.base + SEGMENT)),
             _ if size.get() > SEGMENT => Err(AllocError::OutOfMemory { size, reserved: Bytes::new(SEGMENT) }),
             _ => Ok(Address::new(self.base)),

@@ -17,7 +17,7 @@ use planlab_workloads::{Trace, expected};
 use serde_json::json;
 
 use crate::kinds::pool::Contender;
-use crate::kinds::pool::row::{self, Place};
+use crate::kinds::pool::row::{Place, row};
 use crate::kinds::pool::subject::{Subject, propagations};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::exit::Failure;
@@ -350,20 +350,15 @@ impl Played {
             search_steps: self.usage.search_steps - self.before.search_steps,
             ..self.performance
         };
-        let played = row::Played {
-            subject: &stream.subject(),
-            contender: &Contender::allocator(entry.key),
+        let (subject, contender) = (stream.subject(), Contender::allocator(entry.key));
+        let place = (Place::of_host("simulated"), Work::None);
+        ReplayRow {
             cell: cell(entry.key, stream, order),
-            repetition: 0,
-            suite,
-            device: Place::of_host("simulated"),
-            work: Work::None,
-            threads: 1,
+            suite: suite.to_owned(),
             capacity: order.capacity,
             started_ns: self.started_ns,
-            provenance: provenance::here(1),
-        };
-        row::row(played, performance)
+            ..row(&subject, &contender, place, performance, provenance::here(1))
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 //! `PLANLAB_SABOTEURS=1`.
 
 use std::io;
-use std::thread;
-use std::time::Duration;
 
 use planlab_graph::{
     ScheduleBound, ScheduleEvidence, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor,
@@ -25,13 +23,12 @@ pub(super) const KEYS: [&str; 6] = [
 
 /// The keys, if saboteurs are enabled.
 pub(super) fn keys() -> impl Iterator<Item = String> {
-    KEYS.iter().filter(|_| sabotage::is_enabled()).map(|&key| key.to_owned())
+    sabotage::enabled(&KEYS).map(str::to_owned)
 }
 
 /// The saboteur of that name, if saboteurs are enabled.
 pub(super) fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
-    let key = KEYS.into_iter().find(|&known| known == key)?;
-    sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Scheduler>)
+    sabotage::find(&KEYS, key).map(|key| Box::new(Saboteur { key }) as Box<dyn Scheduler>)
 }
 
 /// Changes the answer or the schedule, as a child with corrupt memory might.
@@ -78,16 +75,9 @@ impl Scheduler for Saboteur {
             "saboteur/crash" => std::process::abort(),
             "saboteur/hang" => {
                 honest.schedule(run)?;
-                loop {
-                    thread::sleep(Duration::from_secs(1));
-                }
+                sabotage::hang()
             }
-            "saboteur/eat-memory" => {
-                let mut hoard: Vec<Vec<u8>> = Vec::new();
-                loop {
-                    hoard.push(std::hint::black_box(vec![1; 16 << 20]));
-                }
-            }
+            "saboteur/eat-memory" => sabotage::eat_memory(),
             _ => honest.schedule(run),
         }
     }

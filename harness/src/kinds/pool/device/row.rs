@@ -7,7 +7,7 @@ use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 
 use crate::kinds::pool::Contender;
-use crate::kinds::pool::row::{Place, Played, row};
+use crate::kinds::pool::row::{Place, row};
 use crate::kinds::pool::subject::Subject;
 
 /// The settings of a replay on a device.
@@ -31,20 +31,14 @@ pub(super) fn of_turn(
     performance: Performance,
     provenance: Provenance,
 ) -> ReplayRow {
-    let played = Played {
+    let place = Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes };
+    ReplayRow {
         cell: cell(subject, contender, settings, device, &provenance.host),
-        subject,
-        contender,
         repetition,
-        suite: "",
-        device: Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes },
-        work: settings.protocol.work,
-        threads: 1,
         capacity: settings.capacity,
         started_ns,
-        provenance,
-    };
-    row(played, performance)
+        ..row(subject, contender, (place, settings.protocol.work), performance, provenance)
+    }
 }
 
 /// Digest of everything that defines the row except the repetition. It includes the device, its driver and its machine.

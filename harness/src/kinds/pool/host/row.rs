@@ -8,7 +8,7 @@ use planlab_results::replay::ReplayRow;
 use super::kind::{HostReplay, Settings};
 use crate::cells::CellEnd;
 use crate::kinds::pool::contender::Contender;
-use crate::kinds::pool::row::{Place, Played, died, row};
+use crate::kinds::pool::row::{Place, died, row};
 use crate::kinds::pool::subject::Subject;
 use crate::process::Death;
 use crate::shell::quantity;
@@ -22,20 +22,15 @@ pub(super) fn of_process(
     end: &CellEnd<HostReplay>,
     provenance: Provenance,
 ) -> ReplayRow {
-    let played = Played {
+    let place = (Place::of_host("host"), settings.work);
+    ReplayRow {
         cell: cell(subject, contender, settings, &provenance.host),
-        subject,
-        contender,
         repetition,
-        suite: "",
-        device: Place::of_host("host"),
-        work: settings.work,
         threads: settings.threads,
         capacity: settings.capacity,
         started_ns,
-        provenance,
-    };
-    row(played, performance(contender, settings, end))
+        ..row(subject, contender, place, performance(contender, settings, end), provenance)
+    }
 }
 
 /// Digest of everything that defines the row except the repetition. It includes the machine.
