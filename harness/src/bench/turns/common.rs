@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use planlab_workloads::glob;
 use serde_json::Value;
 
-use super::{Side, last_line};
+use super::side::{Side, last_line};
 use crate::cli::TurnsArgs;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::note;

@@ -6,15 +6,17 @@
 //! has planners or workloads that the other lacks, both run only the common ones.
 
 mod common;
+mod side;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use planlab_dsa::CancelToken;
 
 pub(crate) use self::common::Named;
 use self::common::{Common, Share};
+use self::side::{Side, last_line};
 use crate::cli::{LimitArgs, TurnsArgs};
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::printable;
@@ -23,14 +25,6 @@ use crate::shell::quantity::nanoseconds;
 
 const REPETITIONS: u32 = 5;
 const OUT: &str = "results/store-diff";
-
-/// One side: its binary and the folder of its results.
-#[derive(Debug)]
-struct Side {
-    name: &'static str,
-    binary: PathBuf,
-    results: PathBuf,
-}
 
 /// The result of the measurements.
 #[derive(Debug)]
@@ -228,18 +222,6 @@ fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Resul
         return Ok(false);
     }
     Err(side.failure(&format!("{} on {}: {}", output.status, share.workload, last_line(&output))))
-}
-
-impl Side {
-    fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
-        Failure::usage(format!("side {} ({}): {reason}", self.name, self.binary.display()))
-    }
-}
-
-/// The last line that a binary wrote to stderr.
-fn last_line(output: &Output) -> String {
-    let told = String::from_utf8_lossy(&output.stderr);
-    told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_owned()
 }
 
 #[cfg(test)]

@@ -11,10 +11,13 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::{write_idealloc, write_minimalloc, write_trace};
 use serde::Deserialize;
 
-use super::{PREFIX, program};
+use super::program;
 use crate::inputs;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
+
+/// The prefix of every external planner's key.
+pub(crate) const PREFIX: &str = "external/";
 
 /// The format in which the program reads an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,8 @@
 use planlab_dsa::{Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan, initial_bound};
 use planlab_results::{Point, Status};
 
-use super::complaint::status_of_violation;
-use super::kind::{Answer, Placement};
+use super::kind::Placement;
+use super::messages::{Answer, status_of_violation};
 use crate::cells::{CellEnd, Ending};
 
 /// The verdict on a cell.

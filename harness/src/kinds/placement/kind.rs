@@ -7,21 +7,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use planlab_dsa::{
-    Bound, Budget, Bytes, CancelToken, Digest, Event, Instance, Mark, Offset, Outcome, Plan, Planner, Scope,
-    execute, execute_observed,
+    Bound, Budget, Bytes, CancelToken, Event, Instance, Plan, Planner, execute, execute_observed,
 };
-use planlab_results::{Point, Status};
 use planlab_workloads::Trace;
-use serde::{Deserialize, Serialize};
 
-use super::complaint;
 use super::mailbox::{self, Mailbox};
+use super::messages::{Answer, CellRequest, PlacementSource};
 use super::{planners, saboteurs};
-use crate::cells::{Complaint, Desk, FOREVER, Kind, RunEnd};
+use crate::cells::{Desk, FOREVER, Kind};
 use crate::cli::PLANNERS;
-use crate::inputs::{self, Hints, Source};
-use crate::kinds::external::{self, External, Fate, Report};
-use crate::process::{ProcessUsage, measured};
+use crate::inputs::{self, Hints};
+use crate::kinds::external::{self, External};
+use crate::process::measured;
 use crate::shell::exit::Failure;
 use crate::shell::quantity::nanoseconds;
 
@@ -32,52 +29,6 @@ const VERIFY_PER_BUFFER: Duration = Duration::from_micros(4);
 
 /// Planners on an instance.
 pub(crate) struct Placement;
-
-/// A trace, as the parent knows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PlacementSource {
-    pub(super) source: Source,
-    pub(super) digest: Digest,
-    pub(super) buffers: usize,
-    /// In-place permissions.
-    pub(super) permissions: usize,
-    /// For each buffer an offset to start from, or none, for cells with hints.
-    pub(super) hints: Option<Vec<Option<Offset>>>,
-}
-
-/// One planner under its limits.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CellRequest {
-    pub(super) planner: String,
-    pub(super) seed: u64,
-    pub(super) wall_ns: Option<u64>,
-    pub(super) work: Option<u64>,
-    pub(super) target: Option<u64>,
-    pub(super) threads: usize,
-    /// Whether the planner gets the source's hints.
-    pub(super) hinted: bool,
-    /// Timed runs after the first, if that took less than `repeat_below_ns`.
-    pub(super) repeats: u32,
-    pub(super) repeat_below_ns: u64,
-}
-
-/// What a planner found. The plan is in the mailbox.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    pub(super) run: RunEnd,
-    pub(super) height: Option<u64>,
-    pub(super) bound: Bound,
-    /// The scope of the run's bound.
-    pub(super) scope: Scope,
-    pub(super) samples_ns: Vec<u64>,
-    /// The time that an external planner reports.
-    pub(super) reported_ns: Option<u64>,
-    /// How an external planner's program died.
-    pub(super) exit_code: Option<i32>,
-    pub(super) signal: Option<i32>,
-    pub(super) stderr_tail: String,
-    pub(super) trajectory: Vec<Point>,
-}
 
 impl Kind for Placement {
     const VERB: &'static str = "run-cells";
@@ -179,51 +130,5 @@ fn budget(asked: &CellRequest, hints: Option<&Hints>, cancel: &CancelToken) -> B
         threads: NonZeroUsize::new(asked.threads),
         hints: hints.filter(|_| asked.hinted).cloned(),
         ..Budget::default()
-    }
-}
-
-impl Answer {
-    fn new(outcome: &Outcome<'_>, usage: ProcessUsage) -> Self {
-        let point = |mark: &Mark| Point {
-            elapsed_ns: nanoseconds(mark.elapsed),
-            height: mark.height.map(|height| height.get()),
-            bound: mark.bound.get(),
-        };
-        let error =
-            outcome.end.as_ref().err().map(|error| Complaint::new(complaint::status_of(error), error));
-        Self {
-            run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
-            height: outcome.height().map(|height| height.get()),
-            bound: outcome.bound,
-            scope: outcome.scope,
-            samples_ns: vec![nanoseconds(outcome.planning)],
-            reported_ns: None,
-            exit_code: None,
-            signal: None,
-            stderr_tail: String::new(),
-            trajectory: outcome.trajectory.iter().map(point).collect(),
-        }
-    }
-
-    /// Takes over the measurements of an external planner's program: its times and memory instead of ours.
-    fn take_report(&mut self, report: &Report) {
-        self.samples_ns = vec![nanoseconds(report.wall)];
-        self.reported_ns = report.reported.map(nanoseconds);
-        self.run.usage.peak_rss_bytes = report.peak_rss_bytes;
-        // Checks of the clock are not work of the program.
-        self.run.work = 0;
-        let Some(complaint) = self.run.error.as_mut().filter(|error| error.status == Status::Unknown) else {
-            return;
-        };
-        match report.fate {
-            Fate::Ended => return,
-            Fate::Nonsense => complaint.status = Status::BadOutput,
-            Fate::Died { signal, code } => {
-                // KILL comes from outside; a program that crashes ends with ABRT, SEGV, ...
-                complaint.status = if signal == Some(9) { Status::Killed } else { Status::Crashed };
-                (self.signal, self.exit_code) = (signal, code);
-            }
-        }
-        self.stderr_tail.clone_from(&report.stderr);
     }
 }

@@ -7,10 +7,10 @@
 
 pub(crate) mod cache;
 mod cell;
-mod complaint;
 mod judge;
 mod kind;
 mod mailbox;
+mod messages;
 pub(crate) mod planners;
 mod prover;
 mod row;

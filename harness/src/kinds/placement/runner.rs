@@ -8,8 +8,9 @@ use planlab_dsa::{CancelToken, Digest, Instance};
 
 use super::cell::Cell;
 use super::judge::{Judgement, judge};
-use super::kind::{CellRequest, Placement, PlacementSource, perform};
+use super::kind::{Placement, perform};
 use super::mailbox;
+use super::messages::{CellRequest, PlacementSource};
 use crate::cells::{CellEnd, Desk, Order, Supervisor};
 use crate::inputs::{Hints, Source};
 use crate::shell::exit::Failure;

@@ -3,7 +3,7 @@
 
 use planlab_dsa::{Bytes, Descriptor, Evidence, Halt, Honours, Offset, Plan, Planner, Run, Scope};
 
-use super::kind::Answer;
+use super::messages::Answer;
 use crate::cells::sabotage;
 
 /// The keys of all saboteurs.

@@ -8,7 +8,8 @@ use planlab_results::Status;
 use planlab_results::schedule::{Disturbance, Improvement};
 use planlab_solvers::schedule::Class;
 
-use super::kind::{Answer, Scheduling};
+use super::kind::Scheduling;
+use super::messages::Answer;
 use crate::cells::{CellEnd, Ending};
 
 /// The largest relative difference between two times of one schedule if one of them went through a file.

@@ -5,20 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use planlab_graph::{
-    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleMark, ScheduleOutcome, SchedulingProblem, Verified,
-    execute_scheduler_observed,
-};
-use planlab_results::Status;
-use planlab_results::schedule::Improvement;
-use serde::{Deserialize, Serialize};
+use planlab_graph::{ScheduleBudget, SchedulingProblem, Verified, execute_scheduler_observed};
 
+use super::messages::{Answer, CellRequest};
 use super::{question, saboteurs};
-use crate::cells::{Complaint, Desk, Drawer, FOREVER, Kind, RunEnd, latest};
+use crate::cells::{Desk, Drawer, FOREVER, Kind, latest};
 use crate::inputs;
-use crate::process::{ProcessUsage, measured};
+use crate::process::measured;
 use crate::shell::exit::Failure;
-use crate::shell::quantity::{nanoseconds, nanoseconds_of};
 
 /// The shortest interval between two kept schedules; the last one is always kept.
 const KEEPING: Duration = Duration::from_millis(20);
@@ -29,29 +23,6 @@ const SCHEDULE: &str = "schedule";
 
 /// Schedulers on a problem.
 pub(crate) struct Scheduling;
-
-/// A question about one scheduler.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CellRequest {
-    pub(super) scheduler: String,
-    pub(super) seed: u64,
-    pub(super) wall_ns: Option<u64>,
-    pub(super) work: Option<u64>,
-    /// Stop once a schedule's iteration takes at most this many seconds.
-    pub(super) target: Option<f64>,
-}
-
-/// What a scheduler found. The schedule is in the mailbox.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    pub(super) run: RunEnd,
-    /// Seconds of an iteration by the schedule in the mailbox, if there is one.
-    pub(super) seconds: Option<f64>,
-    pub(super) bound: ScheduleBound,
-    pub(super) shortfall: Option<String>,
-    pub(super) trajectory: Vec<Improvement>,
-    pub(super) elapsed_ns: u64,
-}
 
 impl Kind for Scheduling {
     const VERB: &'static str = "run-schedule";
@@ -118,33 +89,5 @@ impl Keeper {
         self.drawer.put(better.schedule().write_jsonl().as_bytes())?;
         self.last = Some(Instant::now());
         Ok(())
-    }
-}
-
-impl Answer {
-    fn new(outcome: &ScheduleOutcome, usage: ProcessUsage) -> Self {
-        let improvement = |mark: &ScheduleMark| Improvement {
-            elapsed_ns: nanoseconds(mark.elapsed),
-            work: mark.work,
-            iteration_ns: nanoseconds_of(mark.seconds),
-        };
-        let error = outcome.end.as_ref().err().map(|error| Complaint::new(status_of(error), error));
-        Self {
-            run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
-            seconds: outcome.best.as_ref().map(Verified::seconds),
-            bound: outcome.bound,
-            shortfall: outcome.shortfall.clone(),
-            trajectory: outcome.trajectory.iter().map(improvement).collect(),
-            elapsed_ns: nanoseconds(outcome.elapsed),
-        }
-    }
-}
-
-/// The status of a row whose scheduler failed; [`Status::Unknown`] for an error that says nothing of the schedule.
-const fn status_of(error: &ScheduleError) -> Status {
-    match error {
-        ScheduleError::Stuck(_) | ScheduleError::Invalid(_) => Status::InvalidPlan,
-        ScheduleError::Refuted { .. } => Status::BoundRefuted,
-        _ => Status::Unknown,
     }
 }

@@ -13,6 +13,7 @@ mod disturb;
 mod judge;
 mod keeper;
 mod kind;
+mod messages;
 mod question;
 mod row;
 mod runner;

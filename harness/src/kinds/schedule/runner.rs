@@ -12,7 +12,8 @@ use planlab_workloads::formats::write_trace;
 
 use super::disturb::disturb;
 use super::judge::{Judgement, Placed, judge};
-use super::kind::{CellRequest, Scheduling};
+use super::kind::Scheduling;
+use super::messages::CellRequest;
 use super::{Cell, Question};
 use crate::cells::{Order, Supervisor};
 use crate::inputs::network::source_file;

@@ -8,7 +8,7 @@ use planlab_graph::{
 };
 use planlab_solvers::schedule::SwapAll;
 
-use super::kind::Answer;
+use super::messages::Answer;
 use crate::cells::sabotage;
 
 /// The keys of all saboteurs.
