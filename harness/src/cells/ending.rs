@@ -32,7 +32,7 @@ pub(crate) struct Ending {
 
 impl Ending {
     /// Why a cell that was ended from outside is no failure.
-    pub(crate) const INTERRUPTED: &str = "ended from outside; this is the best so far";
+    pub(crate) const INTERRUPTED: &'static str = "ended from outside; this is the best so far";
 
     /// An ending of which only the status is known so far.
     pub(crate) fn new(status: Status) -> Self {
