@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::iter::repeat_n;
+use std::iter::{self, repeat_n};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::slice;
@@ -24,6 +24,8 @@ use crate::shell::target::scratch_in_memory;
 
 /// How often the parent checks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the last lines of a child that has ended may be on the way.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// Starts children and follows them to their ends.
 pub(crate) struct Supervisor {
@@ -195,13 +197,17 @@ impl<'a, K: Kind> Session<'a, K> {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
-                // Another process may hold the stdout of a child that has ended.
                 Err(RecvTimeoutError::Timeout) if has_ended(child.id()).unwrap_or(true) => {
-                    return lines.try_iter().find_map(|line| self.hear(&line).err());
+                    return self.hear_rest(lines);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Takes the lines that are still on the way from a child that has ended. Another process may hold its stdout.
+    fn hear_rest(&mut self, lines: &Lines) -> Option<Death> {
+        iter::from_fn(|| lines.recv_timeout(ON_THE_WAY).ok()).find_map(|line| self.hear(&line).err())
     }
 
     /// Asks the child to stop, takes its last answer, and kills it.

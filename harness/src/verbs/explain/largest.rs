@@ -9,10 +9,10 @@ use planlab_workloads::Trace;
 use planlab_workloads::batch::Scaling;
 use planlab_workloads::formats::import::Framework;
 
-use super::super::fit::{Fit, largest};
 use super::planning::Planning;
 use crate::kinds::pool::simulated::{Order, Stream, matching, play};
 use crate::shell::exit::Failure;
+use crate::verbs::fit::{Fit, largest};
 
 /// The largest batch that is tried.
 const MOST: u64 = 1 << 20;

@@ -2,6 +2,7 @@
 //! batch would fit.
 
 mod choice;
+mod explained;
 mod failure;
 mod largest;
 mod object;
@@ -12,10 +13,7 @@ mod shown;
 
 use std::num::NonZeroU64;
 
-use planlab_dsa::BufferId;
-use planlab_results::Record;
-use planlab_workloads::Trace;
-use planlab_workloads::formats::import::{Dropped, Framework};
+use planlab_workloads::formats::import::Framework;
 use planlab_workloads::waste::{self, Waste};
 
 use crate::cli::ExplainArgs;
@@ -24,7 +22,8 @@ use crate::kinds::placement::planners;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::target::scratch;
-use choice::{Chosen, Summary, choose};
+use choice::{Chosen, choose};
+use explained::Explained;
 use failure::Failed;
 use largest::Largest;
 use planning::Planning;
@@ -85,61 +84,5 @@ fn question(args: &ExplainArgs, framework: &Framework) -> Result<Option<(NonZero
             Err(Failure::usage("--capacity has no use here: memory did not run out, and there is no --batch"))
         }
         (None, _) => Ok(None),
-    }
-}
-
-/// Everything that is printed.
-struct Explained<'e> {
-    file: &'e str,
-    part: &'e str,
-    /// Why this trace was chosen of several, and the others.
-    why: Option<&'static str>,
-    others: Vec<Summary>,
-    trace: &'e Trace,
-    framework: &'e Framework,
-    dropped: &'e [Dropped],
-    best: &'e Record,
-    waste: Option<Waste>,
-    /// The step of the load, and the buffers that are in use then, largest first.
-    peak_step: u64,
-    peak: Vec<BufferId>,
-    /// The first times that memory ran out; `framework` has all.
-    failures: Vec<Failed>,
-    largest: Option<Largest>,
-}
-
-impl Explained<'_> {
-    /// The most bytes that were asked for at once.
-    fn requested(&self) -> u64 {
-        let sizes = self.peak.iter().map(|id| self.asked(*id));
-        sizes.fold(0, u64::saturating_add)
-    }
-
-    /// Bytes that were asked for, before any rounding.
-    fn asked(&self, id: BufferId) -> u64 {
-        let label = &self.trace.labels.buffers[id.index()];
-        label.requested.unwrap_or(self.trace.instance.buffer(id).size).get()
-    }
-
-    /// The buffers of the peak by category, with their number and bytes, largest first.
-    fn categories(&self) -> Vec<(Option<&str>, usize, u64)> {
-        let mut all: std::collections::BTreeMap<Option<&str>, (usize, u64)> =
-            std::collections::BTreeMap::new();
-        for &id in &self.peak {
-            let category = self.trace.labels.buffers[id.index()].category.as_deref();
-            let (count, bytes) = all.entry(category).or_default();
-            *count += 1;
-            *bytes = bytes.saturating_add(self.trace.instance.buffer(id).size.get());
-        }
-        let mut all: Vec<_> = all.into_iter().map(|(name, (count, bytes))| (name, count, bytes)).collect();
-        all.sort_by_key(|&(_, _, bytes)| std::cmp::Reverse(bytes));
-        all
-    }
-
-    /// Bytes that offsets are multiples of, if there is one number for all.
-    fn alignment(&self) -> Option<u64> {
-        let mut all = self.trace.instance.buffers().iter().map(|buffer| buffer.align.get());
-        let first = all.next()?;
-        all.all(|other| other == first).then_some(first).filter(|&bytes| bytes > 1)
     }
 }

@@ -5,14 +5,14 @@ use planlab_workloads::formats::import::Count;
 use planlab_workloads::waste::Cause;
 use serde_json::{Value, json};
 
-use super::super::fit::Fit;
-use super::super::view;
-use super::Explained;
 use super::choice::Summary;
+use super::explained::Explained;
 use super::failure::{Answer, Failed};
 use super::largest::Largest;
 use crate::shell::JSON_VERSION;
 use crate::verbs::convert::dropped_object;
+use crate::verbs::fit::Fit;
+use crate::verbs::view;
 
 pub(super) fn object(explained: &Explained<'_>) -> Value {
     let Explained { trace, framework, best, .. } = *explained;

@@ -2,7 +2,7 @@
 
 use planlab_dsa::Plan;
 
-use super::Explained;
+use super::explained::Explained;
 use crate::cli::ExplainArgs;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::note;

@@ -7,13 +7,13 @@ use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 
-use super::super::view;
 use crate::cli::ExplainArgs;
 use crate::inputs::network::source_file;
 use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::signals::cancel_token;
+use crate::verbs::view;
 
 /// How plans are made.
 pub(super) struct Planning<'a> {

@@ -4,12 +4,12 @@ use planlab_dsa::BufferId;
 use planlab_results::format;
 use planlab_workloads::waste::Cause;
 
-use super::super::fit::Fit;
-use super::super::view;
-use super::Explained;
+use super::explained::Explained;
 use super::failure::{Answer, Failed};
 use super::largest::Largest;
 use crate::shell::quantity::percent;
+use crate::verbs::fit::Fit;
+use crate::verbs::view;
 
 /// Categories in the text.
 const CATEGORIES: usize = 4;

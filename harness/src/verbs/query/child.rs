@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use planlab_results::queries::Tables;
 use serde::{Deserialize, Serialize};
 
-use super::{Head, shown};
+use super::shown;
 use crate::process::{limit_address_space, receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
@@ -32,6 +32,14 @@ pub(super) struct Refusal {
     file: Option<String>,
     line: Option<u64>,
     is_incomplete: bool,
+}
+
+/// The first line of a child, before the text of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Head {
+    Refused(Refusal),
+    Answer,
 }
 
 /// Reads a request from stdin and serves it: one line says whether there is an answer, whose text follows.

@@ -11,7 +11,6 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use planlab_results::queries::STACK;
-use serde::{Deserialize, Serialize};
 
 use crate::cli::QueryArgs;
 use crate::inputs::records;
@@ -23,7 +22,7 @@ use crate::shell::quantity::memory;
 use crate::shell::signals::cancel_token;
 
 pub(crate) use child::serve;
-use child::{Refusal, Request};
+use child::{Head, Refusal, Request};
 
 /// No time limit: a year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -83,14 +82,6 @@ enum Delivery {
     Refused(Refusal),
     /// The answer was copied to stdout, or could not be.
     Printed(io::Result<()>),
-}
-
-/// The first line of a child, before the text of the answer.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Head {
-    Refused(Refusal),
-    Answer,
 }
 
 /// Copies the answer to stdout as it comes.

@@ -11,7 +11,7 @@ use planlab_results::Status;
 use planlab_results::table::{Table, Value as Shown};
 use serde_json::{Value, json};
 
-use super::{cell, question};
+use super::question::{cell, question};
 use crate::cli::ScheduleArgs;
 use crate::inputs::network::is_file;
 use crate::kinds::schedule::{Cell, Runner, matching};

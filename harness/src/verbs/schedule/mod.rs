@@ -2,13 +2,12 @@
 
 mod check;
 mod largest;
+mod question;
 
-use std::num::NonZeroU64;
 use std::path::Path;
-use std::time::Duration;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Machine, Verified};
+use planlab_graph::{FeatureMap, Verified};
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Status, Store};
 use planlab_solvers::schedule::Class;
@@ -16,12 +15,9 @@ use serde_json::{Value, json};
 
 use crate::bench::book::open_store;
 use crate::cells::Ending;
-use crate::cli::{LimitArgs, ScheduleArgs};
-use crate::inputs::network::{is_file, spec};
+use crate::cli::ScheduleArgs;
 use crate::kinds::placement::planners;
-use crate::kinds::schedule::{
-    Cell, DEFAULT_MACHINE, Judgement, Question, Runner, classes, counts, keep, machine, matching,
-};
+use crate::kinds::schedule::{Judgement, Question, Runner, classes, counts, keep, matching};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -31,10 +27,7 @@ use crate::shell::quantity::percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 use crate::shell::text::Text;
-
-/// Default wall time of a scheduler; below, of the planner.
-const WALL: Duration = Duration::from_secs(60);
-const PLANNER_WALL: Duration = Duration::from_secs(10);
+use question::{cell, question};
 
 pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(path) = &args.output {
@@ -69,57 +62,6 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
         _ => output.put(&study.object(), study.text())?,
     }
     written.map(|()| exit)
-}
-
-/// The problem of the net in training on the machine, at a batch.
-fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
-    let named = match (&args.machine, args.link) {
-        (Some(name), link) => Some(machine(name, link)?),
-        (None, Some(link)) => Some(machine(DEFAULT_MACHINE, Some(link))?),
-        (None, None) => None,
-    };
-    let question = if is_file(&args.net) {
-        if args.shape.is_said() {
-            let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
-            return Err(Failure::usage(format!("{}: {says}; a file has its own shape", args.net)));
-        }
-        Question::of_file(
-            &args.net,
-            named,
-            batch.map(NonZeroU64::get),
-            args.measured_batch.map(NonZeroU64::get),
-        )?
-    } else {
-        if args.measured_batch.is_some() {
-            return Err(Failure::usage("--measured-batch is for profiles of PipeDream"));
-        }
-        let machine = match named {
-            Some(machine) => machine,
-            None => default_machine()?,
-        };
-        Question::of_net(&spec(&args.net, &args.shape, batch)?, machine)?
-    };
-    question.with(args.capacity, args.times.as_deref())
-}
-
-fn default_machine() -> Result<Machine, Failure> {
-    machine(DEFAULT_MACHINE, None)
-}
-
-/// The cell of a scheduler.
-fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
-    let LimitArgs { time_limit, memory_limit, work_limit, seed, .. } = args.limits;
-    Cell {
-        scheduler: scheduler.to_owned(),
-        wall: Some(time_limit.unwrap_or(WALL)),
-        memory: Some(memory_limit),
-        work: work_limit,
-        target: None,
-        seed,
-        planner: args.planner.clone(),
-        planner_wall: Some(args.planner_time_limit.unwrap_or(PLANNER_WALL)),
-        repetition: 0,
-    }
 }
 
 fn store(folder: Option<&Path>) -> Result<Option<Store>, Failure> {

@@ -1,0 +1,66 @@
+//! The problem and the cells that arguments name.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use planlab_graph::Machine;
+
+use crate::cli::{LimitArgs, ScheduleArgs};
+use crate::inputs::network::{is_file, spec};
+use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, Question, machine};
+use crate::shell::exit::Failure;
+
+/// Default wall time of a scheduler; below, of the planner.
+const WALL: Duration = Duration::from_secs(60);
+const PLANNER_WALL: Duration = Duration::from_secs(10);
+
+/// The problem of the net in training on the machine, at a batch.
+pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
+    let named = match (&args.machine, args.link) {
+        (Some(name), link) => Some(machine(name, link)?),
+        (None, Some(link)) => Some(machine(DEFAULT_MACHINE, Some(link))?),
+        (None, None) => None,
+    };
+    let question = if is_file(&args.net) {
+        if args.shape.is_said() {
+            let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
+            return Err(Failure::usage(format!("{}: {says}; a file has its own shape", args.net)));
+        }
+        Question::of_file(
+            &args.net,
+            named,
+            batch.map(NonZeroU64::get),
+            args.measured_batch.map(NonZeroU64::get),
+        )?
+    } else {
+        if args.measured_batch.is_some() {
+            return Err(Failure::usage("--measured-batch is for profiles of PipeDream"));
+        }
+        let machine = match named {
+            Some(machine) => machine,
+            None => default_machine()?,
+        };
+        Question::of_net(&spec(&args.net, &args.shape, batch)?, machine)?
+    };
+    question.with(args.capacity, args.times.as_deref())
+}
+
+fn default_machine() -> Result<Machine, Failure> {
+    machine(DEFAULT_MACHINE, None)
+}
+
+/// The cell of a scheduler.
+pub(super) fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
+    let LimitArgs { time_limit, memory_limit, work_limit, seed, .. } = args.limits;
+    Cell {
+        scheduler: scheduler.to_owned(),
+        wall: Some(time_limit.unwrap_or(WALL)),
+        memory: Some(memory_limit),
+        work: work_limit,
+        target: None,
+        seed,
+        planner: args.planner.clone(),
+        planner_wall: Some(args.planner_time_limit.unwrap_or(PLANNER_WALL)),
+        repetition: 0,
+    }
+}
