@@ -1,4 +1,4 @@
-//! How the machine finds its plans: by periods, by marks, and by blocks that outlive a round.
+//! How the machine finds its plans: by periods, by marks, and by blocks that outlive a round or spread over its pages.
 
 use std::sync::Arc;
 
@@ -79,6 +79,25 @@ impl Machine {
         let round = solved.round().without(requests);
         let exclusions = before + 1;
         self.submit(Pending { round, faults_milli: 0, replaces: Some(solved), exclusions }, ground);
+    }
+
+    /// Looks at the pages of the round that has just ended, after 1, 2, 4, 8, ... rounds on them. Nothing is in use.
+    #[cold]
+    pub(super) fn inspect_pages(&mut self, ground: &mut impl Ground) {
+        self.is_inspection_due = false;
+        self.claim_pages(ground);
+        self.exclude_spreading(ground);
+        self.unclaim_pages(ground);
+    }
+
+    fn exclude_spreading(&mut self, ground: &mut impl Ground) {
+        let Some(course) = self.shelf.holder().filter(|course| course.rounds_on_pages > 0) else { return };
+        let pages = ground.pages(course.segment(), course.height());
+        let spreading = pages.map(|pages| course.spreading_requests(&pages)).unwrap_or_default();
+        if !spreading.is_empty() {
+            self.shelf.give_back(ground);
+            self.exclude(&spreading, ground);
+        }
     }
 
     /// Looks at the latest call.

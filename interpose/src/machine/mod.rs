@@ -15,7 +15,6 @@ mod attention;
 mod config;
 mod finding;
 mod frozen;
-mod inspection;
 mod progress;
 mod serving;
 mod state;

@@ -10,7 +10,7 @@ use planlab_replay::cuda::{SharedDevice, SimulatedStreams, open_shared};
 
 use super::settings::{Settings, settings};
 use super::system::say;
-use super::threads::planning::planning;
+use super::threads::key;
 use crate::device::{Devices, Heap, HeapConfig};
 
 static DEVICES: OnceLock<Devices> = OnceLock::new();
@@ -37,7 +37,7 @@ pub(super) fn devices() -> Option<&'static Devices> {
 }
 
 fn open(settings: &'static Settings) -> Devices {
-    let planning = settings.record.is_none().then(|| planning(settings));
+    let planning = settings.record.is_none().then(|| settings.planning(key::hand_through_all));
     let config = HeapConfig { machine: settings.of_devices, planning };
     let simulated = settings.simulated;
     let open = move |number| match simulated {

@@ -9,7 +9,7 @@
 //!   atomic words; the child of a fork inherits them unchanged.
 //! - If a thread enters again (from a signal handler), its state is busy and the real allocator serves it. So it does
 //!   on a small stack for signals.
-//! - Once the program has forbidden itself system calls (`system::frozen`), the library makes no system call.
+//! - Once the program has forbidden itself system calls (`system::is_frozen`), the library makes no system call.
 
 #[cfg(feature = "cuda")]
 mod devices;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use planlab_dsa::Bytes;
 
 use crate::machine::Config;
+use crate::planning::Planning;
 
 /// The library's settings.
 #[derive(Debug)]
@@ -63,6 +64,16 @@ fn file(name: &str) -> Option<PathBuf> {
 }
 
 impl Settings {
+    /// How rounds are planned: by the launcher, or in a thread that first calls `prepare`.
+    pub(super) fn planning(&'static self, prepare: fn()) -> Planning {
+        Planning {
+            least_load: self.machine.least_load,
+            patience: self.patience,
+            prepare,
+            launcher: self.launcher.as_deref(),
+        }
+    }
+
     fn of_environment() -> Self {
         let mut machine = Config::default();
         machine.least_size = number("PLANLAB_MIN_SIZE").unwrap_or(machine.least_size).max(LEAST_SIZE);

@@ -5,12 +5,14 @@
 //! undone when the block is freed.
 #![allow(unsafe_code, reason = "mappings")]
 
+use std::ffi::c_void;
 use std::ptr;
 
 use super::entry::Entry;
 use super::table;
 use crate::plans::pages::PAGE;
-use crate::preload::system::{keeping_errno, kernel, word};
+use crate::preload::system::kernel::{MMAP, MPROTECT, next};
+use crate::preload::system::{keeping_errno, word};
 
 /// Marks the pages of segments among these bytes.
 pub(crate) fn mark(begin: u64, bytes: u64) {
@@ -62,15 +64,16 @@ fn replace(at: u64) {
     let page = ptr::with_exposed_provenance_mut(word(at));
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: the page belongs to a block that is being freed, so nobody needs its contents.
-    unsafe { kernel::map_unmarked(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    next!(MMAP(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0));
 }
 
 /// Restores a page that another block uses, too.
 fn restore(at: u64) {
-    let page: *mut std::ffi::c_void = ptr::with_exposed_provenance_mut(word(at));
+    let page: *mut c_void = ptr::with_exposed_provenance_mut(word(at));
     // SAFETY: the page is mapped by the library, and keeps its contents.
+    next!(MPROTECT(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE));
+    // SAFETY: as above.
     unsafe {
-        kernel::protect_unmarked(page, word(PAGE), libc::PROT_READ | libc::PROT_WRITE);
         for advice in [libc::MADV_DOFORK, libc::MADV_KEEPONFORK, libc::MADV_DODUMP, libc::MADV_UNMERGEABLE] {
             libc::madvise(page, word(PAGE), advice);
         }

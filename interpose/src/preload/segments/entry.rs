@@ -3,10 +3,11 @@
 #![allow(unsafe_code, reason = "links in freed blocks, and a mapped array")]
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use super::marks::Marks;
-use super::presence;
 use crate::plans::Segment;
 use crate::preload::system::{is_frozen, word};
 
@@ -26,6 +27,14 @@ pub(crate) struct Entry {
     /// The address of the last block that another thread freed; its first bytes hold the address of the one before.
     freed: AtomicU64,
     pub(crate) marks: Marks,
+}
+
+/// The number of the process that watches this memory, while it uses it; the kernel clears it, however that process ends.
+pub(super) static ALIVE: AtomicI32 = AtomicI32::new(0);
+
+/// Whether no process watches this memory. Makes no system call.
+pub(super) fn has_watcher_ended() -> bool {
+    ALIVE.load(Ordering::Acquire) == 0
 }
 
 /// The states of a segment: its thread uses it, or may use it.
@@ -81,7 +90,7 @@ impl Entry {
     /// frozen process without a system call.
     #[cold]
     fn wait(&self) {
-        if presence::has_ended() {
+        if has_watcher_ended() {
             self.end_giving_back();
         } else if is_frozen() {
             std::hint::spin_loop();

@@ -23,7 +23,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 use super::confine::{confine, shares_memory};
-use super::presence::{ALIVE, has_ended};
+use super::entry::{self, has_watcher_ended};
 use super::table::{self, MOST};
 use crate::plans::Segment;
 use crate::preload::settings::settings;
@@ -66,7 +66,7 @@ pub(crate) fn start_no_more() {
 /// In the child of a fork, which has no such process.
 pub(crate) fn after_fork() {
     NUMBER.store(0, Ordering::Relaxed);
-    ALIVE.store(0, Ordering::Relaxed);
+    entry::ALIVE.store(0, Ordering::Relaxed);
     change_from_present(ABSENT);
 }
 
@@ -114,7 +114,7 @@ fn is_predecessor_alive() -> bool {
     let how = (libc::WNOHANG | libc::__WCLONE).unsigned_abs() as usize;
     // `waitpid` of the C library would be a cancellation point.
     // SAFETY: it takes note of the end of that child alone.
-    !has_ended()
+    !has_watcher_ended()
         || before != 0
             && unsafe { system_call(libc::SYS_wait4, [before.unsigned_abs() as usize, 0, how, 0, 0]) == 0 }
 }
@@ -133,7 +133,7 @@ fn clone() -> bool {
     let number = unsafe {
         let program = ptr::without_provenance_mut(libc::getpid().unsigned_abs() as usize);
         let flags = libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID;
-        let (alive, locals) = (ALIVE.as_ptr(), ptr::null_mut::<c_void>());
+        let (alive, locals) = (entry::ALIVE.as_ptr(), ptr::null_mut::<c_void>());
         libc::clone(run, stack.add(STACK).cast(), flags, program, alive, locals, alive)
     };
     NUMBER.store(number.max(0), Ordering::Relaxed);

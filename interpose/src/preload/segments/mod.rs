@@ -8,5 +8,4 @@ pub(super) mod entry;
 pub(super) mod idle;
 mod marks;
 pub(super) mod pages;
-mod presence;
 pub(super) mod table;

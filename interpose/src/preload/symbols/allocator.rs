@@ -1,4 +1,8 @@
 //! `malloc` and its kin, as C and C++ programs call them. The operators of C++ use them.
+//!
+//! # Safety
+//!
+//! A symbol has the contract of the function of its name in C, POSIX or the C library.
 #![allow(unsafe_code, reason = "the interface of C")]
 #![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
 
@@ -130,17 +134,11 @@ fn hand_out(process: &mut Process, at: u64, size: usize, zeroed: bool) -> *mut c
     block
 }
 
-/// # Safety
-///
-/// As `malloc` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     if size < least() { real::malloc(size) } else { large(size, USUAL_ALIGN, false, || real::malloc(size)) }
 }
 
-/// # Safety
-///
-/// As `calloc` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
@@ -149,17 +147,11 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// # Safety
-///
-/// As `memalign` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     large_aligned(align, size, || real::aligned(&real::MEMALIGN, align, size))
 }
 
-/// # Safety
-///
-/// As `aligned_alloc` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     large_aligned(align, size, || real::aligned(&real::ALIGNED_ALLOC, align, size))
@@ -173,9 +165,6 @@ fn large_aligned(align: usize, size: usize, real: impl Fn() -> *mut c_void) -> *
     large(size, align.max(USUAL_ALIGN), false, real)
 }
 
-/// # Safety
-///
-/// As `posix_memalign` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     let is_valid = align.is_power_of_two() && align.is_multiple_of(size_of::<usize>());
@@ -192,26 +181,17 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, siz
     0
 }
 
-/// # Safety
-///
-/// As `valloc` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     large_aligned(4096, size, || real::paged(&real::VALLOC, size))
 }
 
-/// # Safety
-///
-/// As `pvalloc` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let whole = size.checked_next_multiple_of(4096).unwrap_or(size);
     large_aligned(4096, whole, || real::paged(&real::PVALLOC, size))
 }
 
-/// # Safety
-///
-/// As `free` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() {
@@ -284,9 +264,6 @@ fn free_planned(entry: &Entry, at: u64) {
     }
 }
 
-/// # Safety
-///
-/// As `realloc` of C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if block.is_null() {
@@ -371,9 +348,6 @@ unsafe fn resize_planned(entry: &Entry, block: *mut c_void, size: usize) -> *mut
     }
 }
 
-/// # Safety
-///
-/// As `malloc_usable_size` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     if block.is_null() {

@@ -8,6 +8,10 @@
 //! - A handler on a small stack of its own gets its memory from the real allocator, which needs little stack.
 //!
 //! A program that makes these calls without the C library is not noticed.
+//!
+//! # Safety
+//!
+//! A symbol has the contract of the function of its name in POSIX or Linux.
 #![allow(unsafe_code, reason = "the interface of C")]
 #![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
 
@@ -16,8 +20,8 @@ use std::ffi::{c_int, c_ulong, c_void};
 use crate::preload::ending;
 use crate::preload::segments::{attributes, idle};
 use crate::preload::system::kernel::{
-    MADVISE, MLOCK, MLOCK2, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, SETNS, SIGALTSTACK, UNSHARE,
-    map_unmarked, next,
+    MADVISE, MLOCK, MLOCK2, MMAP, MPROTECT, MREMAP, MUNMAP, PKEY_MPROTECT, PRCTL, SETNS, SIGALTSTACK,
+    UNSHARE, next,
 };
 use crate::preload::threads::thread;
 
@@ -43,9 +47,6 @@ const fn lasts(advice: c_int) -> bool {
     )
 }
 
-/// # Safety
-///
-/// As `madvise` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     let result = next!(MADVISE(at, bytes, advice));
@@ -54,10 +55,7 @@ pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -
 
 /// Calls that change the attributes of pages, or take the pages away.
 macro_rules! marked {
-    ($($name:ident = $next:ident($($argument:ident),*) of $system:literal;)*) => {$(
-        /// # Safety
-        ///
-        #[doc = concat!("As `", stringify!($name), "` of ", $system, ".")]
+    ($($name:ident = $next:ident($($argument:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(at: *mut c_void, bytes: usize, $($argument: c_int),*) -> c_int {
             marked(next!($next(at, bytes $(, $argument)*)), at, bytes)
@@ -66,53 +64,37 @@ macro_rules! marked {
 }
 
 marked! {
-    mprotect = MPROTECT(access) of "POSIX";
-    pkey_mprotect = PKEY_MPROTECT(access, key) of "Linux";
-    mlock = MLOCK() of "POSIX";
-    mlock2 = MLOCK2(flags) of "Linux";
-    munmap = MUNMAP() of "POSIX";
+    mprotect = MPROTECT(access);
+    pkey_mprotect = PKEY_MPROTECT(access, key);
+    mlock = MLOCK();
+    mlock2 = MLOCK2(flags);
+    munmap = MUNMAP();
 }
 
-/// # Safety
-///
-/// As `mmap` of POSIX.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(
-    at: *mut c_void,
-    bytes: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: libc::off_t,
-) -> *mut c_void {
-    // SAFETY: the caller guarantees it.
-    let mapped = unsafe { map_unmarked(at, bytes, access, flags, file, offset) };
-    if flags & libc::MAP_FIXED != 0 && mapped == at {
-        attributes::mark(at.addr() as u64, bytes as u64);
-    }
-    mapped
+/// Calls that map pages, perhaps in place of others.
+macro_rules! mapped {
+    ($($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            at: *mut c_void,
+            bytes: usize,
+            access: c_int,
+            flags: c_int,
+            file: c_int,
+            offset: libc::off_t,
+        ) -> *mut c_void {
+            let mapped = next!(MMAP(at, bytes, access, flags, file, offset));
+            if flags & libc::MAP_FIXED != 0 && mapped == at {
+                attributes::mark(at.addr() as u64, bytes as u64);
+            }
+            mapped
+        }
+    )*};
 }
 
-/// # Safety
-///
-/// As `mmap64` of Linux.
-#[cfg(target_pointer_width = "64")]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(
-    at: *mut c_void,
-    bytes: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: libc::off_t,
-) -> *mut c_void {
-    // SAFETY: the caller guarantees it.
-    unsafe { mmap(at, bytes, access, flags, file, offset) }
-}
+// Offsets have 64 bits in both.
+mapped! { mmap mmap64 }
 
-/// # Safety
-///
-/// As `mremap` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap(
     at: *mut c_void,
@@ -131,9 +113,6 @@ pub unsafe extern "C" fn mremap(
     moved
 }
 
-/// # Safety
-///
-/// As `sigaltstack` of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     let result = next!(SIGALTSTACK(new, old));
@@ -150,9 +129,6 @@ pub(super) const fn is_forbidding(mode: c_ulong, filter: c_ulong) -> bool {
         || mode == libc::SECCOMP_MODE_FILTER as c_ulong && filter != 0
 }
 
-/// # Safety
-///
-/// As `prctl` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(
     what: c_int,
@@ -167,9 +143,6 @@ pub unsafe extern "C" fn prctl(
     next!(PRCTL(what, first, second, third, fourth))
 }
 
-/// # Safety
-///
-/// As `unshare` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     if flags & libc::CLONE_NEWPID != 0 {
@@ -178,9 +151,6 @@ pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     next!(UNSHARE(flags))
 }
 
-/// # Safety
-///
-/// As `setns` of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
     if kind == 0 || kind & libc::CLONE_NEWPID != 0 {

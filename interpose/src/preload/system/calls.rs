@@ -1,8 +1,22 @@
-//! Calls of the C library that the program does not notice.
+//! Calls of the C library that the program does not notice, and whether there may be any.
 #![allow(unsafe_code, reason = "errno, stderr and resource usage")]
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the library makes no system call any more, because the program has forbidden them to itself.
+static IS_FROZEN: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+pub(crate) fn is_frozen() -> bool {
+    IS_FROZEN.load(Ordering::Relaxed)
+}
+
+/// Makes the library frozen; whether it was so before.
+pub(crate) fn freeze() -> bool {
+    IS_FROZEN.swap(true, Ordering::Relaxed)
+}
 
 /// Runs work that the program did not ask for, and hides its effect on `errno`.
 pub(crate) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {

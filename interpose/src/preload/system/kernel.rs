@@ -34,28 +34,3 @@ macro_rules! next {
     };
 }
 pub(crate) use next;
-
-/// As `mprotect`, of pages whose marks are undone.
-///
-/// # Safety
-///
-/// As `mprotect` of POSIX.
-pub(crate) unsafe fn protect_unmarked(at: *mut c_void, bytes: usize, access: c_int) -> c_int {
-    next!(MPROTECT(at, bytes, access))
-}
-
-/// As `mmap`, of pages whose marks are undone.
-///
-/// # Safety
-///
-/// As `mmap` of POSIX.
-pub(crate) unsafe fn map_unmarked(
-    at: *mut c_void,
-    bytes: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: libc::off_t,
-) -> *mut c_void {
-    next!(MMAP(at, bytes, access, flags, file, offset))
-}

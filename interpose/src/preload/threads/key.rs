@@ -36,7 +36,7 @@ pub(super) fn value() -> *mut c_void {
 }
 
 /// From now on the calling thread is never watched.
-pub(super) fn hand_through_all() {
+pub(crate) fn hand_through_all() {
     set(UNWATCHED);
 }
 

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::planning::planning;
-use super::plans;
+use super::{key, plans};
 use crate::calls::Round;
 use crate::planning::{Job, Solved, Unsolved};
 use crate::plans::{Ground, Pages, Segment};
@@ -118,7 +117,7 @@ impl Ground for Process {
             return false;
         }
         self.is_reserved = is_small;
-        self.job = keeping_errno(|| Job::start(round, planning(self.settings)));
+        self.job = keeping_errno(|| Job::start(round, self.settings.planning(key::hand_through_all)));
         if self.job.is_none() {
             self.unreserve();
         }
