@@ -4,7 +4,10 @@ use planlab_files::FormatError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The header of a file, and the further lines, each with its number; empty lines are left out.
+/// A line, and its number from 1.
+type Line<'t> = (u64, &'t str);
+
+/// The header of a file, and the further lines; empty lines are left out.
 ///
 /// # Errors
 ///
@@ -12,7 +15,7 @@ use serde::de::DeserializeOwned;
 pub(super) fn split_header<'t>(
     file: &str,
     text: &'t str,
-) -> Result<((u64, &'t str), impl Iterator<Item = (u64, &'t str)> + use<'t>), FormatError> {
+) -> Result<(Line<'t>, impl Iterator<Item = Line<'t>> + use<'t>), FormatError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());
     let header = lines.next();
     let empty = || FormatError::new(file, 1, "the file is empty: there is no header object");
