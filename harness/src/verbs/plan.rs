@@ -10,12 +10,11 @@ use serde_json::Value;
 
 use super::arenas::ArenaSizes;
 use super::view;
+use crate::cells::RowContext;
 use crate::cli::PlanArgs;
 use crate::inputs::{self, Carried, Hints, Source, carried, hints};
 use crate::kinds::placement::cache::Shelf;
-use crate::kinds::placement::{
-    Cell, Judgement, RowContext, Runner, Samples, Subject, in_process, planners, record,
-};
+use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, in_process, planners, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output, note};
