@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{json_lines, planlab, run, sabotaged, two_rows_of_one_plan, write};
+use crate::common::{json_lines, run, sabotaged, two_rows_of_one_plan, write};
 
 const TRACE: &str = "# alignment: 512
 id,lower,upper,size
