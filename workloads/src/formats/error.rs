@@ -15,8 +15,14 @@ pub struct ExportError {
     pub what: String,
 }
 
+impl ExportError {
+    pub(crate) fn new(format: &'static str, what: impl Into<String>) -> Self {
+        Self { format, what: what.into() }
+    }
+}
+
 /// Text of a file for a message: escaped, and shortened to about 60 characters.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
     let mut shown = String::new();
     for letter in text.chars() {
@@ -30,10 +36,10 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// Letters of a word that is kept, or of a reason: what recordings share, a hostile one shares a million times.
-pub(super) const LONGEST: usize = 160;
+pub(crate) const LONGEST: usize = 160;
 
 /// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
-pub(super) fn clip(text: &str) -> String {
+pub(crate) fn clip(text: &str) -> String {
     let plain = |letter: char| if is_unprintable(letter) { ' ' } else { letter };
     let mut shown: String = text.chars().take(LONGEST).map(plain).collect();
     if text.chars().nth(LONGEST).is_some() {
@@ -43,7 +49,7 @@ pub(super) fn clip(text: &str) -> String {
 }
 
 /// What is wrong with a JSON text. The reason repeats what was not expected, however long that is, and says the place again.
-pub(super) fn of_json(file: &str, error: &serde_json::Error) -> FormatError {
+pub(crate) fn of_json(file: &str, error: &serde_json::Error) -> FormatError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
     FormatError::new(file, (error.line() as u64).max(1), clip(reason))

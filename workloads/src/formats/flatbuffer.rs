@@ -7,39 +7,39 @@
 
 /// What is wrong with a file, and at which byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    pub(super) at: u64,
-    pub(super) reason: String,
+pub(crate) struct Broken {
+    pub(crate) at: u64,
+    pub(crate) reason: String,
 }
 
 impl Broken {
-    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(at: usize, reason: impl Into<String>) -> Self {
         Self { at: at as u64, reason: reason.into() }
     }
 }
 
 /// A table: its fields are found by number.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'b> {
+pub(crate) struct Table<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 /// How many bytes may still be read: what is far more than the file has is the same bytes again and again, by a trick.
-pub(super) struct Spent {
+pub(crate) struct Spent {
     left: usize,
 }
 
 /// Bytes of the smallest table, with the offset that leads to it.
-pub(super) const TABLE: usize = 8;
+pub(crate) const TABLE: usize = 8;
 
 impl Spent {
     /// Nothing is read of a file yet.
-    pub(super) const fn of(bytes: &[u8]) -> Self {
+    pub(crate) const fn of(bytes: &[u8]) -> Self {
         Self { left: bytes.len().saturating_mul(4) }
     }
 
-    pub(super) fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
+    pub(crate) fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| Broken::new(at, "its tables say more than the file has bytes for"))?;
         Ok(())
@@ -48,7 +48,7 @@ impl Spent {
 
 /// Elements of a fixed width.
 #[derive(Clone, Copy)]
-pub(super) struct Vector<'b> {
+pub(crate) struct Vector<'b> {
     bytes: &'b [u8],
     /// Of the first element.
     at: usize,
@@ -73,17 +73,17 @@ fn follow(bytes: &[u8], at: usize) -> Result<usize, Broken> {
 
 impl<'b> Table<'b> {
     /// The table that the file begins with an offset to.
-    pub(super) fn root(bytes: &'b [u8]) -> Result<Self, Broken> {
+    pub(crate) fn root(bytes: &'b [u8]) -> Result<Self, Broken> {
         Ok(Self { bytes, at: follow(bytes, 0)? })
     }
 
     /// Its byte in the file.
-    pub(super) const fn at(self) -> usize {
+    pub(crate) const fn at(self) -> usize {
         self.at
     }
 
     /// The place of a field; none of one that is left out.
-    pub(super) fn field(self, number: u16) -> Result<Option<usize>, Broken> {
+    pub(crate) fn field(self, number: u16) -> Result<Option<usize>, Broken> {
         let vtable = self.vtable()?;
         let size = usize::from(u16::from_le_bytes(array(self.bytes, vtable)?));
         let slot = 4 + 2 * usize::from(number);
@@ -97,12 +97,12 @@ impl<'b> Table<'b> {
     }
 
     /// The place that a field which is an offset leads to.
-    pub(super) fn target(self, number: u16) -> Result<Option<usize>, Broken> {
+    pub(crate) fn target(self, number: u16) -> Result<Option<usize>, Broken> {
         self.field(number)?.map(|at| follow(self.bytes, at)).transpose()
     }
 
     /// How many fields its vtable has room for.
-    pub(super) fn fields(self) -> Result<u16, Broken> {
+    pub(crate) fn fields(self) -> Result<u16, Broken> {
         let size = u16::from_le_bytes(array(self.bytes, self.vtable()?)?);
         Ok(size.saturating_sub(4) / 2)
     }
@@ -114,25 +114,25 @@ impl<'b> Table<'b> {
         vtable.ok_or_else(|| Broken::new(self.at, "a table without a vtable"))
     }
 
-    pub(super) fn u8(self, number: u16) -> Result<u8, Broken> {
+    pub(crate) fn u8(self, number: u16) -> Result<u8, Broken> {
         self.field(number)?.map_or(Ok(0), |at| array::<1>(self.bytes, at).map(|[byte]| byte))
     }
 
-    pub(super) fn u32(self, number: u16) -> Result<u32, Broken> {
+    pub(crate) fn u32(self, number: u16) -> Result<u32, Broken> {
         self.field(number)?.map_or(Ok(0), |at| u32_at(self.bytes, at))
     }
 
-    pub(super) fn u64(self, number: u16) -> Result<u64, Broken> {
+    pub(crate) fn u64(self, number: u16) -> Result<u64, Broken> {
         self.field(number)?.map_or(Ok(0), |at| array(self.bytes, at).map(u64::from_le_bytes))
     }
 
     /// A table that a field leads to.
-    pub(super) fn table(self, number: u16) -> Result<Option<Self>, Broken> {
+    pub(crate) fn table(self, number: u16) -> Result<Option<Self>, Broken> {
         Ok(self.target(number)?.map(|at| Self { at, ..self }))
     }
 
     /// A vector of elements of `width` bytes; an empty one if the field is left out.
-    pub(super) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
+    pub(crate) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
         let Some(field) = self.field(number)? else { return Ok(Vector { bytes: self.bytes, at: 0, len: 0 }) };
         let start = follow(self.bytes, field)?;
         let len = u32_at(self.bytes, start)? as usize;
@@ -147,35 +147,35 @@ impl<'b> Table<'b> {
     }
 
     /// A string; empty where the field is left out.
-    pub(super) fn string(self, number: u16) -> Result<String, Broken> {
+    pub(crate) fn string(self, number: u16) -> Result<String, Broken> {
         Ok(String::from_utf8_lossy(self.vector(number, 1)?.bytes()).into_owned())
     }
 }
 
 impl<'b> Vector<'b> {
-    pub(super) const fn len(self) -> usize {
+    pub(crate) const fn len(self) -> usize {
         self.len
     }
 
     /// The elements of a vector of bytes.
-    pub(super) fn bytes(self) -> &'b [u8] {
+    pub(crate) fn bytes(self) -> &'b [u8] {
         self.bytes.get(self.at..self.at + self.len).unwrap_or_default()
     }
 
     /// Elements of four bytes.
-    pub(super) fn ints(self) -> impl Iterator<Item = i32> + 'b {
+    pub(crate) fn ints(self) -> impl Iterator<Item = i32> + 'b {
         let bytes = self.bytes.get(self.at..self.at + 4 * self.len).unwrap_or_default();
         bytes.as_chunks::<4>().0.iter().map(|&chunk| i32::from_le_bytes(chunk))
     }
 
     /// Elements of eight bytes.
-    pub(super) fn longs(self) -> impl Iterator<Item = u64> + 'b {
+    pub(crate) fn longs(self) -> impl Iterator<Item = u64> + 'b {
         let bytes = self.bytes.get(self.at..self.at + 8 * self.len).unwrap_or_default();
         bytes.as_chunks::<8>().0.iter().map(|&chunk| u64::from_le_bytes(chunk))
     }
 
     /// An element that is an offset to a table.
-    pub(super) fn table(self, number: usize) -> Result<Table<'b>, Broken> {
+    pub(crate) fn table(self, number: usize) -> Result<Table<'b>, Broken> {
         if number >= self.len {
             let reason = format!("there is no element {number} of {}", self.len);
             return Err(Broken::new(self.at, reason));
@@ -184,16 +184,16 @@ impl<'b> Vector<'b> {
     }
 
     /// All of them.
-    pub(super) fn tables(self) -> impl Iterator<Item = Result<Table<'b>, Broken>> {
+    pub(crate) fn tables(self) -> impl Iterator<Item = Result<Table<'b>, Broken>> {
         (0..self.len).map(move |number| self.table(number))
     }
 }
 
 /// Flatbuffers for tests.
 #[cfg(test)]
-pub(super) mod testing {
+pub(crate) mod testing {
     /// A field of a flatbuffer: all are words here.
-    pub(in super::super) enum Field {
+    pub(crate) enum Field {
         Number(u32),
         Ints(Vec<i32>),
         Text(&'static str),
@@ -207,13 +207,13 @@ pub(super) mod testing {
     }
 
     /// Lets the word at a place lead to the end.
-    pub(in super::super) fn lead(bytes: &mut [u8], at: usize) {
+    pub(crate) fn lead(bytes: &mut [u8], at: usize) {
         let far = u32::try_from(bytes.len() - at).expect("small");
         bytes[at..at + 4].copy_from_slice(&far.to_le_bytes());
     }
 
     /// Appends a table with what its fields lead to; the word at `link` leads to it.
-    pub(in super::super) fn write(bytes: &mut Vec<u8>, fields: &[Option<Field>], link: usize) {
+    pub(crate) fn write(bytes: &mut Vec<u8>, fields: &[Option<Field>], link: usize) {
         let vtable = bytes.len();
         let short = |number: usize| u16::try_from(number).expect("small").to_le_bytes();
         bytes.extend(short(4 + 2 * fields.len()));

@@ -4,8 +4,10 @@ use std::io::Read;
 
 use planlab_graph::{Graph, liveness, read_jsonl};
 
-use super::unpacked::Unpacked;
-use super::{FormatError, InputLimits, ReadOptions, Trace, read_trace, write_trace};
+use super::csv::table;
+use super::csv::write::write_trace;
+use super::input::unpacked::Unpacked;
+use super::{FormatError, InputLimits, ReadOptions, Trace};
 
 /// Reads a graph (JSON Lines, see [`planlab_graph::read_jsonl`]). Errors name the file `file`.
 ///
@@ -17,7 +19,7 @@ pub fn read_graph_from(file: &str, input: impl Read, limits: InputLimits) -> Res
 }
 
 /// The live ranges of a graph's operations in the file's order.
-pub(super) fn read_lowered(
+pub(crate) fn read_lowered(
     file: &str,
     input: Unpacked<'_>,
     options: &ReadOptions,
@@ -28,7 +30,7 @@ pub(super) fn read_lowered(
     let trace = Trace::new(instance, labels);
     if options.alignment.is_some() || options.without_in_place {
         // Written and read again, so that sizes are rounded and permissions left out as in a trace file.
-        return read_trace(file, &write_trace(&trace), options);
+        return table::read(file, Unpacked::plain(&write_trace(&trace)[..]), options);
     }
     Ok(trace)
 }

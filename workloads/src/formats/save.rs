@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use planlab_files::{NewFile, SaveError};
 
-use super::unpacked::Packing;
+use super::input::packing::Packing;
 
 /// zstd's level for files: small enough to commit, and fast enough.
 const LEVEL: i32 = 9;

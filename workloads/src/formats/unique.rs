@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// The names that were given out.
-pub(super) struct UniqueNames {
+pub(crate) struct UniqueNames {
     /// Between a name and its number.
     separator: &'static str,
     /// The last number that was tried behind each name.
@@ -11,13 +11,13 @@ pub(super) struct UniqueNames {
 }
 
 impl UniqueNames {
-    pub(super) fn new(separator: &'static str) -> Self {
+    pub(crate) fn new(separator: &'static str) -> Self {
         Self { separator, last: FxHashMap::default() }
     }
 
     /// The name, or the first of `name#2`, `name#3`, ... that is free. Numbers are tried once for each name, so that all
     /// names together cost no more than their bytes.
-    pub(super) fn unique(&mut self, name: &str) -> String {
+    pub(crate) fn unique(&mut self, name: &str) -> String {
         let Some(&(mut number)) = self.last.get(name) else {
             self.last.insert(name.to_owned(), 1);
             return name.to_owned();

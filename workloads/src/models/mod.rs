@@ -29,8 +29,9 @@ use planlab_graph::Graph;
 use crate::formats::Trace;
 
 pub use net::Mode;
-pub use nets::{Input, Model, Published, find, models};
-pub use spec::{Allocator, ModelError, Spec};
+pub use nets::model::{Input, Model, Published};
+pub use nets::models;
+pub use spec::{Allocator, ModelError, Spec, find};
 pub use workspace::Workspace;
 
 /// Whether a key belongs to a model, by its prefix.

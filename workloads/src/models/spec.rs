@@ -7,13 +7,15 @@ use planlab_graph::{Dependencies, Graph, Lowered, NetError, OpId, OrderError, St
 
 use super::chainer::{self, ChainerError};
 use super::feature_maps;
-use super::ideal::{self, Gradients, LowerError};
+use super::ideal;
+use super::ideal::{Gradients, LowerError};
 use super::net::{End, Mode, Net, Program, ShapeError};
-use super::nets::{Input, Model, Sizes, find};
+use super::nets::model::{Input, Model, Sizes};
+use super::nets::models;
 use super::workspace::Workspace;
-use crate::did_you_mean;
 use crate::formats::Trace;
 use crate::synthetic::dice::Dice;
+use crate::{did_you_mean, nearest};
 
 /// The rules by which memory is requested and freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -145,6 +147,18 @@ pub enum ModelError {
         /// The reason.
         source: OrderError,
     },
+}
+
+/// The net with a name.
+///
+/// # Errors
+///
+/// [`ModelError::UnknownNet`] with the nearest names.
+pub fn find(name: &str) -> Result<&'static Model, ModelError> {
+    models().find(|model| model.name == name).ok_or_else(|| ModelError::UnknownNet {
+        nearest: nearest(name, models().map(|model| model.name)),
+        name: name.chars().take(100).collect(),
+    })
 }
 
 /// One propagation of a net. It is printed and parsed as its key.
@@ -439,7 +453,6 @@ impl FromStr for Spec {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::nets::models;
     use super::*;
 
     fn workspace() -> impl Strategy<Value = Workspace> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use planlab_files::{SaveError, create_folders, save};
 use toml::Value;
 
-use super::{DataFile, Manifest, Recorded};
+use super::manifest::{DataFile, Manifest, Recorded};
 use crate::formats::{FormatError, ReadOptions, Trace, compress, read_trace, write_trace};
 
 /// The manifest's name in the folder of recorded workloads.

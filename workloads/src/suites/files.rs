@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ::glob::Pattern;
 
-use super::{Group, Suite, SuiteError};
-use crate::files::{FileOptions, FileWorkload};
+use super::suite::{Suite, SuiteError};
+use crate::files::FileWorkload;
 use crate::formats::InputLimits;
 use crate::glob::is_glob;
 
@@ -58,40 +58,13 @@ impl Suite {
     }
 }
 
-impl Group {
-    fn file_options(&self) -> FileOptions {
-        FileOptions {
-            align: self.align,
-            pins: false,
-            part: self.part.clone(),
-            dims: self.dims.iter().map(|(name, value)| (name.clone(), value.get())).collect(),
-            without_in_place: self.in_place == Some(false),
-        }
-    }
-
-    /// What is wrong with the group's workloads and files, and the text in the suite that it is about.
-    pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let has_options =
-            self.align.is_some() || self.part.is_some() || !self.dims.is_empty() || self.in_place.is_some();
-        if self.planners.is_empty() && self.allocators.is_empty() {
-            Some(("[[group]]", "a group has neither planners nor allocators"))
-        } else if self.workloads.is_empty() && self.files.is_empty() {
-            Some(("[[group]]", "a group has neither workloads nor files"))
-        } else if self.files.is_empty() && has_options {
-            Some(("[[group]]", "align, part, dims and in_place are for a group with files"))
-        } else {
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::super::{builtin, parse};
     use super::*;
     use crate::Catalog;
+    use crate::suites::suite::{builtin, parse};
 
     const TRACE: &str = "id,lower,upper,size\nx,0,3,4096\ny,1,2,1000\n";
 

@@ -1,61 +1,13 @@
-//! Groups of schedules in a suite: nets in training on machines, by schedulers.
+//! The schedules that a suite selects.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use planlab_graph::Machine;
-use serde::Deserialize;
 
-use super::{Suite, SuiteError};
+use super::suite::{Suite, SuiteError};
 use crate::glob::glob;
 use crate::models::{Mode, Spec, models};
-use crate::nearest::{did_you_mean, nearest};
-
-/// Nets in training on machines, and the schedulers that run on each.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ScheduleGroup {
-    /// Patterns over the names of nets.
-    pub nets: Vec<String>,
-    /// Batches.
-    pub batches: Vec<u64>,
-    /// Patterns over the keys of machines.
-    pub machines: Vec<String>,
-    /// Patterns over scheduler keys.
-    pub schedulers: Vec<String>,
-    /// Patterns over the keys of excluded schedulers.
-    #[serde(default)]
-    pub except: Vec<String>,
-    /// Heights and widths of input images, with a problem for each; if empty, the net's.
-    #[serde(default)]
-    pub sizes: Vec<u64>,
-    /// Rates of copies in bytes per second, with a problem for each; if empty, the machine's.
-    #[serde(default)]
-    pub links: Vec<f64>,
-    /// Capacities in bytes, with a problem for each; if empty, the machine's.
-    #[serde(default)]
-    pub capacities: Vec<u64>,
-    /// Limits the memory to this share (0.6, say) of what the net needs if it keeps everything, without parameters and
-    /// workspace. A net that would fit then has to release something. `None` for the full capacity.
-    #[serde(default)]
-    pub peak_share: Option<f64>,
-    /// Seconds per scheduler; `None` for the harness's default.
-    #[serde(default)]
-    pub time_limit: Option<f64>,
-    /// Simulated iterations per scheduler; `None` for no limit.
-    #[serde(default)]
-    pub work_limit: Option<u64>,
-    /// The planner for the offsets; `None` for the harness's default.
-    #[serde(default)]
-    pub planner: Option<String>,
-    /// Seconds for that planner; `None` for the harness's default.
-    #[serde(default)]
-    pub planner_time_limit: Option<f64>,
-    /// Repetitions; `None` for one.
-    #[serde(default)]
-    pub repetitions: Option<NonZeroU32>,
-}
 
 /// One scheduler on one problem.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,52 +34,6 @@ pub struct SchedulePick {
     pub planner_time_limit: Option<Duration>,
     /// Repetitions.
     pub repetitions: u32,
-}
-
-impl ScheduleGroup {
-    /// The first error in its numbers: the field and the reason.
-    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
-        let time = |seconds: Option<f64>| seconds.filter(|&wrong| !(wrong > 0.0 && wrong < 1e9));
-        if self.batches.is_empty() || self.batches.contains(&0) {
-            return Some(("batches", "`batches` needs at least one number, each above 0".to_owned()));
-        }
-        if let Some(wrong) = self.links.iter().find(|&&link| !(link.is_finite() && link > 0.0)) {
-            return Some(("links", format!("a link of {wrong} bytes per second")));
-        }
-        if self.sizes.contains(&0) {
-            return Some(("sizes", "an image of 0 pixels".to_owned()));
-        }
-        if self.capacities.contains(&0) {
-            return Some(("capacities", "a capacity of 0 bytes".to_owned()));
-        }
-        if let Some(share) = self.peak_share.filter(|&share| !(share > 0.0 && share <= 1.0)) {
-            return Some(("peak_share", format!("a share of {share}: it is above 0 and at most 1")));
-        }
-        let wrong = time(self.time_limit).or_else(|| time(self.planner_time_limit));
-        wrong.map(|wrong| ("time_limit", format!("a time limit of {wrong} seconds")))
-    }
-
-    fn problems(&self, nets: &[Spec], machines: &[Machine]) -> Vec<(Spec, Machine, Option<u64>)> {
-        let links: Vec<Option<f64>> = super::optional(&self.links);
-        let capacities = super::optional(&self.capacities);
-        let mut problems = Vec::new();
-        for (net, input) in
-            nets.iter().flat_map(|net| super::optional(&self.sizes).into_iter().map(move |size| (net, size)))
-        {
-            let net = Spec { input, ..*net };
-            for &batch in &self.batches {
-                for machine in machines {
-                    for link in &links {
-                        let machine =
-                            link.map_or_else(|| machine.clone(), |link| machine.clone().with_link(link));
-                        let at = |capacity: &Option<u64>| (Spec { batch, ..net }, machine.clone(), *capacity);
-                        problems.extend(capacities.iter().map(at));
-                    }
-                }
-            }
-        }
-        problems
-    }
 }
 
 impl Suite {
@@ -171,24 +77,5 @@ impl Suite {
             }
         }
         Ok(picks)
-    }
-
-    /// The indices of the names that match one of the patterns, ascending.
-    pub(super) fn matching(
-        &self,
-        what: &str,
-        patterns: &[String],
-        names: &[&str],
-    ) -> Result<Vec<usize>, SuiteError> {
-        for pattern in patterns {
-            if !names.iter().any(|name| glob(pattern, name)) {
-                let near = nearest(pattern, names.iter().copied());
-                return Err(
-                    self.wrong(pattern, format!("there is no {what} `{pattern}`{}", did_you_mean(&near)))
-                );
-            }
-        }
-        let fits = |&at: &usize| patterns.iter().any(|pattern| glob(pattern, names[at]));
-        Ok((0..names.len()).filter(fits).collect())
     }
 }

@@ -1,4 +1,10 @@
+use std::fs;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+use super::suite::parse;
 use super::*;
+use crate::Catalog;
 use crate::expected::expected;
 
 fn planners() -> Vec<String> {

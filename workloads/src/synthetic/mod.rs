@@ -14,38 +14,24 @@
 //! ```
 
 pub mod adversary;
-pub mod chain;
 pub(crate) mod dice;
+mod family;
 pub mod guillotine;
-pub mod lstm;
-pub mod multi_stream;
+mod nets;
 mod parameters;
 pub mod power_law;
-pub mod skip;
 pub mod staircase;
-mod tape;
 pub mod tiling;
-pub mod transformer;
 pub mod uniform;
 
-use planlab_dsa::{Buffer, Bytes, Instance, Labels, Offset};
+use planlab_dsa::Labels;
 
 use crate::formats::Trace;
+use crate::nearest::nearest;
 
+pub use family::{Family, Made};
+pub use nets::{chain, lstm, multi_stream, skip, transformer};
 pub use parameters::{Kind, Parameter, ParameterError, Values};
-
-/// A family of instances.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Family {
-    /// Its name in keys.
-    pub name: &'static str,
-    /// What it models, in one line.
-    pub summary: &'static str,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-    make: fn(&Values) -> Result<Made, ParameterError>,
-}
 
 /// Every family.
 #[must_use]
@@ -71,34 +57,6 @@ static FAMILIES: [Family; 16] = [
     adversary::greedy_by_breadth::FAMILY,
     adversary::paths::BEST_FIT,
 ];
-
-/// An instance with the facts that its construction provides.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Made {
-    /// The problem.
-    pub instance: Instance,
-    /// Names and categories, if the family has them.
-    pub labels: Option<Labels>,
-    /// The optimal height, if the construction determines it.
-    pub optimum: Option<Bytes>,
-    /// Offsets of a plan of that height.
-    pub witness: Option<Vec<Offset>>,
-}
-
-impl Made {
-    fn plain(buffers: Vec<Buffer>) -> Result<Self, ParameterError> {
-        let instance = Instance::from_buffers(buffers)?;
-        Ok(Self { instance, labels: None, optimum: None, witness: None })
-    }
-
-    /// Buffers with the offsets of a plan that is known to be optimal.
-    fn solved(placed: Vec<(Buffer, u64)>, optimum: u64) -> Result<Self, ParameterError> {
-        let witness = placed.iter().map(|&(_, offset)| Offset::new(offset)).collect();
-        let made = Self::plain(placed.into_iter().map(|(buffer, _)| buffer).collect())?;
-        Ok(Self { optimum: Some(Bytes::new(optimum)), witness: Some(witness), ..made })
-    }
-}
 
 /// The instance of a family with the given parameters; the others have their defaults.
 ///
@@ -167,7 +125,7 @@ pub fn selection() -> Vec<String> {
 #[must_use]
 pub fn describe(key: &str) -> Option<String> {
     let (family, values) = parse(key).ok()?;
-    let settings = values.settings(family);
+    let settings = values.settings(family.parameters);
     let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
     Some(format!("{}{settings}", family.summary))
 }
@@ -178,8 +136,11 @@ fn make(family: &Family, values: &Values) -> Result<Made, ParameterError> {
 
 fn resolve(name: &str, parameters: &[(&str, &str)]) -> Result<(&'static Family, Values), ParameterError> {
     let family = FAMILIES.iter().find(|family| family.name == name);
-    let family = family.ok_or_else(|| ParameterError::unknown_family(name))?;
-    Ok((family, Values::new(family, parameters)?))
+    let family = family.ok_or_else(|| ParameterError::UnknownFamily {
+        name: name.to_owned(),
+        nearest: nearest(name, FAMILIES.iter().map(|family| family.name)),
+    })?;
+    Ok((family, Values::new(family.name, family.parameters, parameters)?))
 }
 
 fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
@@ -203,7 +164,7 @@ fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
 /// The key of an instance: non-default parameters, then size and seed.
 fn key(family: &Family, values: &Values) -> String {
     let mut key = format!("synthetic/{}", family.name);
-    for setting in values.settings(family) {
+    for setting in values.settings(family.parameters) {
         key = format!("{key}/{setting}");
     }
     format!("{key}/n{}/s{}", values.number("n"), values.number("seed"))
@@ -218,9 +179,4 @@ fn trace(family: &Family, values: &Values, made: Made) -> Trace {
         meta("optimum", optimum.to_string());
     }
     Trace::new(made.instance, labels)
-}
-
-/// A life; `start < end` by construction of the families.
-fn life(start: u32, end: u32) -> planlab_dsa::LiveRange {
-    planlab_dsa::LiveRange::new(start, end).expect("families make no empty lives")
 }

@@ -2,7 +2,6 @@
 
 use planlab_dsa::InstanceError;
 
-use super::{FAMILIES, Family};
 use crate::nearest::{did_you_mean, nearest};
 
 /// The permitted values of a parameter.
@@ -110,13 +109,6 @@ pub enum ParameterError {
     Instance(#[from] InstanceError),
 }
 
-impl ParameterError {
-    pub(super) fn unknown_family(name: &str) -> Self {
-        let nearest = nearest(name, FAMILIES.iter().map(|family| family.name));
-        Self::UnknownFamily { name: name.to_owned(), nearest }
-    }
-}
-
 /// The values of all parameters of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<(&'static str, Value)>);
@@ -128,12 +120,16 @@ enum Value {
 }
 
 impl Values {
-    pub(super) fn new(family: &Family, given: &[(&str, &str)]) -> Result<Self, ParameterError> {
+    pub(super) fn new(
+        family: &'static str,
+        parameters: &[Parameter],
+        given: &[(&str, &str)],
+    ) -> Result<Self, ParameterError> {
         for (name, _) in given {
-            if !family.parameters.iter().any(|parameter| parameter.name == *name) {
-                let parameters: Vec<_> = family.parameters.iter().map(|parameter| parameter.name).collect();
+            if !parameters.iter().any(|parameter| parameter.name == *name) {
+                let parameters: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
                 let nearest = nearest(name, parameters.iter().copied());
-                let (family, name) = (family.name, (*name).to_owned());
+                let name = (*name).to_owned();
                 return Err(ParameterError::UnknownParameter { family, name, nearest, parameters });
             }
         }
@@ -145,7 +141,7 @@ impl Values {
                 None => Ok((parameter.name, parameter.parse(value)?)),
             }
         };
-        family.parameters.iter().map(value).collect::<Result<_, _>>().map(Self)
+        parameters.iter().map(value).collect::<Result<_, _>>().map(Self)
     }
 
     fn get(&self, name: &str) -> &Value {
@@ -200,9 +196,9 @@ impl Values {
     }
 
     /// `name=value` for each non-default parameter, except size and seed.
-    pub(super) fn settings(&self, family: &Family) -> Vec<String> {
+    pub(super) fn settings(&self, parameters: &[Parameter]) -> Vec<String> {
         let mut settings = Vec::new();
-        for parameter in family.parameters {
+        for parameter in parameters {
             let text = match self.get(parameter.name) {
                 Value::Number(number) => number.to_string(),
                 Value::Choice(word) => (*word).to_owned(),

@@ -13,9 +13,9 @@
 use planlab_dsa::{Buffer, Bytes};
 
 use super::dice::Dice;
-use super::parameters::{N, Parameter, SEED};
+use super::family::{Family, Made};
+use super::parameters::{N, Parameter, ParameterError, SEED, Values};
 use super::uniform::Window;
-use super::{Family, Made, ParameterError, Values};
 
 /// The family `power-law`.
 pub const FAMILY: Family = Family {

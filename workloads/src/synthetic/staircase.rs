@@ -21,8 +21,8 @@
 use planlab_dsa::{Buffer, Bytes};
 
 use super::dice::Dice;
-use super::parameters::{N, Parameter, SEED};
-use super::{Family, Made, ParameterError, Values, life};
+use super::family::{Family, Made, life};
+use super::parameters::{N, Parameter, ParameterError, SEED, Values};
 
 /// The family `staircase`.
 pub const FAMILY: Family = Family {

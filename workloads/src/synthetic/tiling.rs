@@ -22,9 +22,9 @@
 //!    Informatica Universalis 2(1), 2002 (guillotineable and non-guillotineable instances).
 
 use super::dice::Dice;
+use super::family::{Family, Made};
 use super::guillotine::Piece;
-use super::parameters::{N, Parameter, SEED};
-use super::{Family, Made, ParameterError, Values};
+use super::parameters::{N, Parameter, ParameterError, SEED, Values};
 
 /// The family `tiling`.
 pub const FAMILY: Family = Family {
@@ -124,7 +124,7 @@ impl Piece {
 mod tests {
     use planlab_dsa::{Instance, LiveRange};
 
-    use super::super::construct;
+    use crate::synthetic::construct;
 
     /// Bytes times steps of all buffers.
     fn area(instance: &Instance) -> u128 {

@@ -31,11 +31,11 @@ mod regions;
 
 use planlab_dsa::BufferId;
 
+use self::moments::{is_live, moment, original};
+use self::regions::{Free, Regions, last_owner};
 use crate::formats::Trace;
 use crate::formats::import::Framework;
 pub use moments::{at, peak, reserved_at};
-use moments::{is_live, moment, original};
-use regions::{Free, Regions, last_owner};
 
 /// Why a framework holds bytes that a plan does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

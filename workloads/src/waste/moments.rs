@@ -2,8 +2,8 @@
 
 use planlab_dsa::BufferId;
 
-use super::super::formats::Trace;
-use super::super::formats::import::Segment;
+use crate::formats::Trace;
+use crate::formats::import::Segment;
 
 /// The buffers that count at the peak of the load, largest first, and the step as the file has it.
 #[must_use]

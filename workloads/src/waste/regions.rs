@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::formats::import::Segment;
+use crate::formats::import::Segment;
 
 /// Who may use a segment: a stream, and a private pool or the common one.
 type Owner = (u64, (u64, u64));

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use planlab_dsa::{BufferId, Plan, printable_line};
 
-use super::super::unique::UniqueNames;
-use super::super::{ExportError, Trace};
-use super::{heights, lacks};
+use super::heights::heights;
+use crate::formats::unique::UniqueNames;
+use crate::formats::{ExportError, Trace};
 
 /// A C header (C99 and C++): the arena's size and alignment, a macro with the offset of each buffer, and tables of
 /// offsets and sizes in the trace's order. If buffers take the place of others that are still live, a macro counts them,
@@ -22,7 +22,7 @@ use super::{heights, lacks};
 /// If the plan does not belong to the trace.
 pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8>, ExportError> {
     if trace.instance.arenas().len() > 1 {
-        return Err(lacks("a C header", "which arena a buffer lies in"));
+        return Err(ExportError::new("a C header", "which arena a buffer lies in"));
     }
     let height = heights(trace, plan).first().map_or(0, |height| height.get());
     let buffers = trace.instance.buffers();
@@ -124,8 +124,8 @@ fn comment(text: &str) -> String {
 mod tests {
     use std::process::Command;
 
-    use super::super::testing::planned;
     use super::*;
+    use crate::formats::export::testing::planned;
 
     #[test]
     fn names_are_of_c_and_no_two_the_same() {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use planlab_dsa::{ArenaId, Buffer, Plan, printable_line};
 use serde_json::{Value, json};
 
-use super::super::Trace;
-use super::super::import::Framework;
-use super::heights;
+use super::heights::heights;
+use crate::formats::Trace;
+use crate::formats::import::Framework;
 
 /// The process that holds the counters of all arenas. Perfetto takes process 0 and thread 0 for the idle task, so numbers
 /// begin at 1.
@@ -222,8 +222,8 @@ fn about(buffer: &Buffer, offset: Option<u64>, label: &planlab_dsa::Label) -> Va
 mod tests {
     use planlab_dsa::Offset;
 
-    use super::super::testing::planned;
     use super::*;
+    use crate::formats::export::testing::planned;
     use crate::formats::{ReadOptions, read_trace};
 
     fn events(bytes: &[u8]) -> Vec<Value> {

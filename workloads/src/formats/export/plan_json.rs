@@ -3,8 +3,8 @@
 use planlab_dsa::Plan;
 use serde::Serialize;
 
-use super::super::Trace;
-use super::heights;
+use super::heights::heights;
+use crate::formats::Trace;
 
 /// The version of the object, raised when a field changes its meaning.
 const VERSION: u32 = 1;
@@ -99,8 +99,8 @@ pub fn write_plan_json(trace: &Trace, plan: &Plan) -> Vec<u8> {
 mod tests {
     use serde_json::Value;
 
-    use super::super::testing::planned;
     use super::*;
+    use crate::formats::export::testing::planned;
 
     #[test]
     fn the_object_says_what_the_plan_says() {

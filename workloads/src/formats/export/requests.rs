@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use planlab_dsa::{BufferId, Plan};
 
-use super::super::{ExportError, Trace};
-use super::{heights, lacks};
+use super::heights::heights;
+use crate::formats::{ExportError, Trace};
 
 /// Sizes and offsets as CSV (`size,offset`), a row for each request in the order in which they come: by first step, and
 /// at one step by the trace's order. `# height` is the size of the arena. Where the requests end in a round that comes
@@ -20,7 +20,7 @@ use super::{heights, lacks};
 /// If the plan does not belong to the trace.
 pub fn write_requests(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError> {
     if trace.instance.arenas().len() > 1 {
-        return Err(lacks("a list of requests", "which arena a buffer lies in"));
+        return Err(ExportError::new("a list of requests", "which arena a buffer lies in"));
     }
     let height = heights(trace, plan).first().map_or(0, |height| height.get());
     let mut order: Vec<BufferId> = trace.instance.ids().collect();
@@ -83,8 +83,8 @@ fn z_function(numbers: &[u64]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::planned;
     use super::*;
+    use crate::formats::export::testing::planned;
 
     #[test]
     fn requests_come_in_their_order() {

@@ -3,10 +3,10 @@
 use planlab_dsa::{BufferId, InPlace, Plan};
 use rustc_hash::FxHashMap;
 
-use super::super::flatbuffer::Broken;
-use super::super::import::{self, Imported};
-use super::super::{ExportError, FormatError, InputLimits, ReadOptions, Trace};
 use super::tflite_micro::{rooted, write_offline_plan};
+use crate::formats::flatbuffer::Broken;
+use crate::formats::import::{self, Imported};
+use crate::formats::{ExportError, FormatError, InputLimits, ReadOptions, Trace};
 
 /// Tensors begin at multiples of this: `MicroArenaBufferAlignment` of the runtime.
 const TENSOR_ALIGNMENT: u64 = 16;
@@ -104,8 +104,8 @@ fn plan_of(own: &Trace, trace: &Trace, plan: &Plan) -> Result<Plan, String> {
 mod tests {
     use planlab_dsa::Offset;
 
-    use super::super::tflite_micro::tests::{model, plan_in};
     use super::*;
+    use crate::formats::export::tflite_micro::tests::{model, plan_in};
     use crate::formats::read_trace;
 
     fn trace(text: &str) -> Trace {

@@ -7,16 +7,9 @@
 
 use planlab_dsa::Plan;
 
-use super::super::flatbuffer::{Broken, Table};
-use super::super::{ExportError, Trace};
-use super::lacks;
-
-/// The name of the metadata.
-pub(in super::super) const METADATA: &str = "OfflineMemoryAllocation";
-/// Metadata of a trace: how many tensors the model has.
-pub(in super::super) const TENSORS_KEY: &str = "tflite-tensors";
-/// Metadata of a trace: tensors that are in another's buffer, `14=12 15=12`.
-pub(in super::super) const VIEWS_KEY: &str = "tflite-views";
+use crate::formats::flatbuffer::{Broken, Table};
+use crate::formats::import::{METADATA, TENSORS_KEY, VIEWS_KEY};
+use crate::formats::{ExportError, Trace};
 
 const FORMAT: &str = "an offline plan of TensorFlow Lite Micro";
 /// Of the format, which the runtime does not look at.
@@ -38,27 +31,29 @@ const AT_RUNTIME: i32 = -1;
 pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError> {
     assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
     if trace.instance.arenas().len() > 1 {
-        return Err(lacks(FORMAT, "which arena a buffer lies in"));
+        return Err(ExportError::new(FORMAT, "which arena a buffer lies in"));
     }
     let offsets = plan.offsets.iter().map(|offset| i32::try_from(offset.get()));
-    let offsets =
-        offsets.collect::<Result<Vec<i32>, _>>().map_err(|_| lacks(FORMAT, "an offset past 2^31 - 1"))?;
+    let offsets = offsets
+        .collect::<Result<Vec<i32>, _>>()
+        .map_err(|_| ExportError::new(FORMAT, "an offset past 2^31 - 1"))?;
     let tensors = match trace.labels.meta(TENSORS_KEY) {
         Some(count) => of_tensors(trace, &offsets, count)?,
         None => offsets,
     };
-    let count = i32::try_from(tensors.len()).map_err(|_| lacks(FORMAT, "so many tensors"))?;
+    let count = i32::try_from(tensors.len()).map_err(|_| ExportError::new(FORMAT, "so many tensors"))?;
     let words = [VERSION, 1, count].into_iter().chain(tensors);
     Ok(words.flat_map(i32::to_le_bytes).collect())
 }
 
 /// The offset of each tensor of a model.
 fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, ExportError> {
-    let no_tensor =
-        |name: &str| lacks(FORMAT, format!("what tensor `{name}` is: `{TENSORS_KEY}` counts {count}"));
+    let no_tensor = |name: &str| {
+        ExportError::new(FORMAT, format!("what tensor `{name}` is: `{TENSORS_KEY}` counts {count}"))
+    };
     let count: usize = count.parse().map_err(|_| no_tensor("0"))?;
     if count > MOST_TENSORS {
-        return Err(lacks(FORMAT, "so many tensors"));
+        return Err(ExportError::new(FORMAT, "so many tensors"));
     }
     let mut tensors = vec![AT_RUNTIME; count];
     for (label, &offset) in trace.labels.buffers.iter().zip(offsets) {
@@ -90,7 +85,7 @@ const ALIGNMENT: usize = 64;
 
 /// A model with an offline plan among its metadata, in place of one that it has. The file is put behind a new root: what
 /// was in it stays as it was, byte by byte.
-pub(super) fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
+pub(crate) fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     if model.get(4..8) != Some(b"TFL3") {
         return Err(Broken::new(model.len().min(4), "there is no identifier TFL3"));
     }
@@ -260,10 +255,10 @@ impl Front {
 }
 
 #[cfg(test)]
-pub(in super::super) mod tests {
-    use super::super::super::flatbuffer::testing::{Field, write};
-    use super::super::testing::planned;
+pub(crate) mod tests {
     use super::*;
+    use crate::formats::export::testing::planned;
+    use crate::formats::flatbuffer::testing::{Field, write};
     use crate::formats::{ReadOptions, read_trace};
 
     /// Numbers of a file, read without any of the code above.
@@ -290,7 +285,7 @@ pub(in super::super) mod tests {
     }
 
     /// The words of the offline plan in a model.
-    pub(in super::super) fn plan_in(model: &[u8]) -> Vec<i32> {
+    pub(crate) fn plan_in(model: &[u8]) -> Vec<i32> {
         let plain = Plain(model);
         assert_eq!(&model[4..8], b"TFL3");
         let root = plain.follow(0);
@@ -308,7 +303,7 @@ pub(in super::super) mod tests {
     }
 
     /// A model with nothing but a version, an empty first buffer, and a subgraph with a tensor, an input and an output.
-    pub(in super::super::super) fn model() -> Vec<u8> {
+    pub(crate) fn model() -> Vec<u8> {
         let ints = |ints: &[i32]| Some(Field::Ints(ints.to_vec()));
         let tables = |tables| Some(Field::Tables(tables));
         let subgraph = vec![tables(vec![vec![ints(&[4, 4])]]), ints(&[0]), ints(&[0])];

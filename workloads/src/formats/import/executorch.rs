@@ -12,12 +12,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::flatbuffer::{Broken, Spent, TABLE, Table};
-use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, Rule, Tally, alignment, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
+use crate::formats::flatbuffer::{Broken, Spent, TABLE, Table};
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) const READER: Reader = Reader {
     key: "executorch",
     title: "an ExecuTorch program (.pte), in the order of its instructions",
     endings: &[".pte"],
@@ -445,10 +445,10 @@ const fn bits(kind: u8) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::flatbuffer::testing::{Field, write};
-    use super::super::import;
-    use super::super::testing::lives;
     use super::*;
+    use crate::formats::flatbuffer::testing::{Field, write};
+    use crate::formats::import::import;
+    use crate::formats::import::testing::lives;
 
     /// Made by ExecuTorch's own `flatc` from its schema (1.5.1).
     const SMALL: &[u8] = include_bytes!("../../../../fuzz/corpus/executorch/small.pte");

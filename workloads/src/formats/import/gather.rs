@@ -2,43 +2,44 @@
 
 use planlab_dsa::{Alignment, ArenaId, Bytes, Label};
 
-use super::super::draft::{Draft, RawBuffer, escape};
-use super::super::unique::UniqueNames;
-use super::super::{FormatError, ReadOptions};
 use super::{Dropped, Framework, Part};
+use crate::formats::trace::draft::{Draft, RawBuffer};
+use crate::formats::trace::ids::escape;
+use crate::formats::unique::UniqueNames;
+use crate::formats::{FormatError, ReadOptions};
 
 /// A buffer as a file has it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// What the file calls it; one that comes again gets a number, `x#2`.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The first step of its life.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// The step after the last.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// Bytes.
-    pub(super) size: u64,
-    pub(super) category: Option<&'static str>,
-    pub(super) op: Option<String>,
+    pub(crate) size: u64,
+    pub(crate) category: Option<&'static str>,
+    pub(crate) op: Option<String>,
     /// Where the framework put it.
-    pub(super) place: Option<u64>,
+    pub(crate) place: Option<u64>,
     /// The line of the file.
-    pub(super) row: Option<u64>,
+    pub(crate) row: Option<u64>,
 }
 
 /// How a framework aligns buffers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     /// Offsets are multiples of this.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Whether sizes are, too.
-    pub(super) rounds: bool,
+    pub(crate) rounds: bool,
     /// Why so: `as in XLA`.
-    pub(super) why: &'static str,
+    pub(crate) why: &'static str,
 }
 
 /// What a framework's own offsets are multiples of: the largest power of two up to `most`; `usual` if they do not say.
-pub(super) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most: u64) -> u64 {
+pub(crate) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most: u64) -> u64 {
     match offsets.into_iter().fold(0, |bits, offset| bits | offset) {
         0 => usual,
         bits => 1 << bits.trailing_zeros().min(most.ilog2()),
@@ -46,7 +47,7 @@ pub(super) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most
 }
 
 /// A trace in the making.
-pub(super) struct Gather<'f> {
+pub(crate) struct Gather<'f> {
     file: &'f str,
     rule: Option<Rule>,
     draft: Draft<'f>,
@@ -59,25 +60,25 @@ pub(super) struct Gather<'f> {
 
 /// How many, and how many bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) count: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// What was left out, if there was any.
-    pub(super) fn dropped(self, what: &str, why: &str) -> Option<Dropped> {
+    pub(crate) fn dropped(self, what: &str, why: &str) -> Option<Dropped> {
         Dropped::from_count(self.count, what, why).map(|dropped| dropped.with_bytes(self.bytes))
     }
 }
 
 impl<'f> Gather<'f> {
-    pub(super) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
+    pub(crate) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
         Self {
             file,
             rule: None,
@@ -91,25 +92,25 @@ impl<'f> Gather<'f> {
     }
 
     /// Sets metadata.
-    pub(super) fn meta(&mut self, key: &str, value: impl Into<String>) {
+    pub(crate) fn meta(&mut self, key: &str, value: impl Into<String>) {
         self.draft.meta(key, plain(&value.into()));
     }
 
     /// Aligns the buffers that come as their framework does, unless the options say how; the import says so.
-    pub(super) fn align_as(&mut self, rule: Rule) {
+    pub(crate) fn align_as(&mut self, rule: Rule) {
         if self.draft.options().alignment.is_none() && rule.bytes > 1 {
             self.rule = Some(rule);
         }
     }
 
     /// Aligns offsets, and rounds sizes up, to multiples of `bytes`. The line is where the file says so.
-    pub(super) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
+    pub(crate) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
         let said = self.draft.comment(line, &format!("alignment: {bytes}"));
         said.map_err(|reason| FormatError::new(self.file, line, reason))
     }
 
     /// Takes a buffer in and says its number; `None` for one that has no bytes or is never live, which is counted.
-    pub(super) fn buffer(&mut self, found: Found) -> Option<usize> {
+    pub(crate) fn buffer(&mut self, found: Found) -> Option<usize> {
         if found.size == 0 {
             self.without_size += 1;
             return None;
@@ -140,7 +141,7 @@ impl<'f> Gather<'f> {
     }
 
     /// `output` may take the place of `input`.
-    pub(super) fn may_overwrite(&mut self, output: usize, input: usize) {
+    pub(crate) fn may_overwrite(&mut self, output: usize, input: usize) {
         self.draft.may_overwrite(output, &escape(&self.names[input]));
     }
 
@@ -150,7 +151,7 @@ impl<'f> Gather<'f> {
     /// # Errors
     ///
     /// If the buffers are no valid instance.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         name: impl Into<String>,
         mut framework: Framework,
@@ -186,7 +187,7 @@ fn plain(text: &str) -> String {
 }
 
 /// A framework that held `reserved` bytes.
-pub(super) fn framework(name: &'static str, reserved: Option<u64>) -> Framework {
+pub(crate) fn framework(name: &'static str, reserved: Option<u64>) -> Framework {
     Framework { reserved_peak: reserved.map(Bytes::new), ..Framework::new(name) }
 }
 

@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::error::excerpt;
-use super::super::text::whole;
-use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
+use crate::formats::error::excerpt;
+use crate::formats::input::numbers::whole;
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) const READER: Reader = Reader {
     key: "ggml",
     title: "the debug log of ggml's allocator (llama.cpp)",
     endings: &[],
@@ -334,9 +334,9 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use super::super::import;
-    use super::super::testing::lives;
     use super::*;
+    use crate::formats::import::import;
+    use crate::formats::import::testing::lives;
 
     /// Two graphs; in the first, `c` takes the place of `a`, which is larger.
     const LOG: &str = "llama: hello\n\

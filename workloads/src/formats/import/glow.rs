@@ -9,14 +9,14 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::error::excerpt;
-use super::super::text::whole;
-use super::super::unique::UniqueNames;
-use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather, framework};
 use super::{Dropped, Imported, Input, Part, Reader};
+use crate::formats::error::excerpt;
+use crate::formats::input::numbers::whole;
+use crate::formats::unique::UniqueNames;
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) const READER: Reader = Reader {
     key: "glow",
     title: "Glow's nets as ALLOC and FREE lines",
     endings: &[],
@@ -180,8 +180,8 @@ impl Net {
 
 #[cfg(test)]
 mod tests {
-    use super::super::import;
     use super::*;
+    use crate::formats::import::import;
 
     fn nets(text: &str) -> Result<Imported, FormatError> {
         let read = import("nets.txt", text.as_bytes(), None, &ReadOptions::default());

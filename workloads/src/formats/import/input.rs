@@ -2,9 +2,9 @@
 
 use std::io::BufRead;
 
-use super::super::text::Lines;
-use super::super::unpacked::Unpacked;
-use super::super::{FormatError, InputLimits};
+use crate::formats::input::lines::Lines;
+use crate::formats::input::unpacked::Unpacked;
+use crate::formats::{FormatError, InputLimits};
 
 /// An input to read once: as a stream, as bytes, as lines or as a text.
 pub struct Input<'r> {
@@ -14,7 +14,7 @@ pub struct Input<'r> {
 }
 
 impl<'r> Input<'r> {
-    pub(super) fn new(file: &str, unpacked: Unpacked<'r>, limits: InputLimits) -> Self {
+    pub(crate) fn new(file: &str, unpacked: Unpacked<'r>, limits: InputLimits) -> Self {
         Self { file: file.to_owned(), unpacked, limits }
     }
 
@@ -57,7 +57,7 @@ impl<'r> Input<'r> {
 
     /// Its lines one after the other.
     #[allow(dead_code, reason = "for formats of lines")]
-    pub(in super::super) fn lines(self) -> Lines<'r> {
+    pub(crate) fn lines(self) -> Lines<'r> {
         Lines::of(&self.file, self.unpacked, self.limits)
     }
 }

@@ -7,12 +7,12 @@
 
 use serde::Deserialize;
 
-use super::super::error::of_json;
-use super::super::{FormatError, ReadOptions};
 use super::gather::{Found, Gather};
 use super::{Framework, Imported, Input, Reader};
+use crate::formats::error::of_json;
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) const READER: Reader = Reader {
     key: "iopddl",
     title: "a problem of the IOPDDL contest (JSON): the least usage of each node",
     endings: &[],
@@ -75,9 +75,9 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 
 #[cfg(test)]
 mod tests {
-    use super::super::import;
-    use super::super::testing::lives;
     use super::*;
+    use crate::formats::import::import;
+    use crate::formats::import::testing::lives;
 
     fn problem(text: &str) -> Result<Imported, FormatError> {
         let read = import("problem.json", text.as_bytes(), None, &ReadOptions::default());

@@ -3,8 +3,8 @@
 //! A reader turns the file into [`Part`]s, each a trace with what the framework says of itself, and lists what it left
 //! out. [`READERS`] is the only list of them: [`super::read_trace_from`], `planlab import` and `planlab explain` ask it.
 //!
-//! To add a format, write a file here with a `pub(super) const READER: Reader` and add a line to [`READERS`]. A reader
-//! fills a [`Draft`](super::draft::Draft), which checks sizes and lives, aligns and ranks.
+//! To add a format, write a file here with a `pub(crate) const READER: Reader` and add a line to [`READERS`]. A reader
+//! fills a `Gather`, which checks sizes and lives, aligns and ranks.
 
 mod executorch;
 mod gather;
@@ -15,138 +15,20 @@ mod iopddl;
 mod onnx;
 mod pickle;
 mod protobuf;
+mod reader;
+mod readers;
 mod report;
+#[cfg(test)]
+mod testing;
 mod tflite;
 mod torch;
 mod xla;
 
-use std::io::Read;
-
-use super::unpacked::{Unpacked, without_packing};
-use super::{FormatError, ReadOptions, Trace, lab};
-
 pub use input::Input;
+pub use reader::Reader;
+pub use readers::{READERS, import, read, reader, recognise};
 pub use report::{Count, Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
+
+pub(crate) use readers::read_one;
+pub(crate) use tflite::{METADATA, TENSORS_KEY, VIEWS_KEY};
 pub(crate) use torch::BEFORE as BEFORE_RECORDING;
-
-/// A format of another tool.
-pub struct Reader {
-    /// Its name on the command line.
-    pub key: &'static str,
-    /// What it is, a line.
-    pub title: &'static str,
-    /// The endings of its files' names. A file with such a name whose content is not recognised is a damaged one.
-    pub endings: &'static [&'static str],
-    /// Whether it is a text: errors name a line of it, and else a byte.
-    pub has_lines: bool,
-    /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
-    pub looks_like: fn(&[u8]) -> bool,
-    /// Reads a file.
-    pub read: fn(Input<'_>, &ReadOptions) -> Result<Imported, FormatError>,
-}
-
-/// Every format, in the order in which they are asked whether a file is theirs: what says least of itself comes last.
-pub const READERS: [&Reader; 10] = [
-    &torch::SNAPSHOT,
-    &torch::PROFILER,
-    &xla::HLO,
-    &xla::TEXT,
-    &onnx::READER,
-    &tflite::READER,
-    &executorch::READER,
-    &iopddl::READER,
-    &glow::READER,
-    &ggml::READER,
-];
-
-/// The format with such a key.
-#[must_use]
-pub fn reader(key: &str) -> Option<&'static Reader> {
-    READERS.into_iter().find(|reader| reader.key == key)
-}
-
-/// The format of a file of this name that begins with these bytes; `None` if no reader of
-/// [`READERS`] knows it. A table of the lab belongs to no reader, whatever its cells say. The name counts only if the
-/// content is not recognised, and is no graph of the lab's own.
-#[must_use]
-pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
-    if lab::is_table(start) {
-        return None;
-    }
-    let name = without_packing(file);
-    let is_called = |reader: &&Reader| reader.endings.iter().any(|ending| name.ends_with(ending));
-    let known = READERS.into_iter().find(|reader| (reader.looks_like)(start));
-    known.or_else(|| READERS.into_iter().find(is_called).filter(|_| !lab::looks_like(start)))
-}
-
-/// Reads a file of another tool. `file` is what errors call it; without a format it is recognised by its content.
-/// `Ok(None)` if the content is of no known format.
-///
-/// # Errors
-///
-/// What is wrong, with the line or the byte.
-pub fn import(
-    file: &str,
-    input: impl Read,
-    format: Option<&Reader>,
-    options: &ReadOptions,
-) -> Result<Option<Imported>, FormatError> {
-    let mut unpacked = Unpacked::new(file, input)?;
-    let Some(reader) = format.or_else(|| recognise(file, unpacked.start())) else { return Ok(None) };
-    run(reader, file, unpacked, options).map(Some)
-}
-
-fn run(
-    reader: &Reader,
-    file: &str,
-    input: Unpacked<'_>,
-    options: &ReadOptions,
-) -> Result<Imported, FormatError> {
-    let imported = (reader.read)(Input::new(file, input, options.limits), options);
-    let imported = imported.and_then(|imported| imported.without_empty_parts(file));
-    let imported = imported.map(|imported| Imported { has_lines: reader.has_lines, ..imported });
-    // What is wrong with the whole of a file that has no lines is wrong at its first byte.
-    imported.map_err(|error| match error.byte() {
-        None if !reader.has_lines => FormatError::at_byte(error.file(), 0, error.reason()),
-        _ => error,
-    })
-}
-
-/// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
-///
-/// # Errors
-///
-/// As [`import`].
-pub fn read(
-    file: &str,
-    input: impl Read,
-    format: Option<&Reader>,
-    options: &ReadOptions,
-) -> Result<Imported, FormatError> {
-    let mut unpacked = Unpacked::new(file, input)?;
-    match format.or_else(|| recognise(file, unpacked.start())) {
-        Some(reader) => run(reader, file, unpacked, options),
-        None => Ok(Imported::of("all", lab::read_own(file, unpacked, options)?)),
-    }
-}
-
-/// Reads a file whose format was recognised, and takes the one trace that is in it or that `options` name.
-pub(super) fn read_one(
-    reader: &Reader,
-    file: &str,
-    input: Unpacked<'_>,
-    options: &ReadOptions,
-) -> Result<Trace, FormatError> {
-    run(reader, file, input, options)?.one(file, options)
-}
-
-#[cfg(test)]
-mod testing {
-    use super::Trace;
-
-    /// Name, live range and size of each buffer.
-    pub(super) fn lives(trace: &Trace) -> Vec<(&str, (u32, u32), u64)> {
-        let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-        buffers.map(|(buffer, label)| (label.name.as_str(), buffer.live.into(), buffer.size.get())).collect()
-    }
-}

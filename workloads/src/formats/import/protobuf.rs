@@ -5,20 +5,20 @@
 use std::ops::Range;
 
 use prost::Message;
-pub(super) use prost::bytes::Bytes;
+pub(crate) use prost::bytes::Bytes;
 
-use super::super::FormatError;
+use crate::formats::FormatError;
 
 /// What a message takes in memory.
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Bytes of the decoded message by itself.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// Its fields that take room of their own, by their number.
-    pub(super) fields: &'static [(u64, Holds)],
+    pub(crate) fields: &'static [(u64, Holds)],
 }
 
 /// What such a field holds.
-pub(super) enum Holds {
+pub(crate) enum Holds {
     /// A text, one of several.
     Text,
     /// Whole numbers, several.
@@ -38,10 +38,10 @@ macro_rules! layouts {
         };
     )*};
 }
-pub(super) use layouts;
+pub(crate) use layouts;
 
 /// A message with its layout.
-pub(super) trait Known: Message + Default {
+pub(crate) trait Known: Message + Default {
     const LAYOUT: &'static Layout;
 }
 
@@ -59,7 +59,7 @@ const OVERHEAD: usize = 16;
 /// # Errors
 ///
 /// The byte at which the file is no such message, and the field that it is in.
-pub(super) fn decode<M: Known>(file: &str, bytes: &Bytes) -> Result<M, FormatError> {
+pub(crate) fn decode<M: Known>(file: &str, bytes: &Bytes) -> Result<M, FormatError> {
     let length = bytes.len();
     let mut scan = Scan { all: length, left: length.saturating_mul(TIMES).saturating_add(SMALL) };
     let scanned = scan.message(bytes, 0, M::LAYOUT, DEEPEST);
@@ -152,21 +152,21 @@ impl Scan {
 }
 
 /// A field of a message that may be cut behind it.
-pub(super) struct Field<'b> {
-    pub(super) number: u64,
-    pub(super) value: Value<'b>,
+pub(crate) struct Field<'b> {
+    pub(crate) number: u64,
+    pub(crate) value: Value<'b>,
     /// What follows it; empty if it is cut.
-    pub(super) rest: &'b [u8],
+    pub(crate) rest: &'b [u8],
 }
 
-pub(super) enum Value<'b> {
+pub(crate) enum Value<'b> {
     Number(u64),
     /// As far as they are there.
     Bytes(&'b [u8]),
 }
 
 /// The first field of what may be the start of a message; of the kinds only numbers and bytes.
-pub(super) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
+pub(crate) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
     let (key, rest) = varint(bytes)?;
     let number = key >> 3;
     match key & 7 {
@@ -183,7 +183,7 @@ pub(super) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
 
 /// The byte at which a message that was decoded begins: of each message that it is in, and of itself, the field and how
 /// many of this field come before. As far in as the file has them.
-pub(super) fn place(file: &[u8], path: &[(u64, usize)]) -> u64 {
+pub(crate) fn place(file: &[u8], path: &[(u64, usize)]) -> u64 {
     let (mut at, mut message) = (0, file);
     for &(number, before) in path {
         let Some(value) =
@@ -234,24 +234,24 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Whether bytes are a name: some printable letters, no space among them.
-pub(super) fn is_name(bytes: &[u8]) -> bool {
+pub(crate) fn is_name(bytes: &[u8]) -> bool {
     !bytes.is_empty()
         && std::str::from_utf8(bytes).is_ok_and(|name| !name.contains(|c: char| c.is_control() || c == ' '))
 }
 
 #[cfg(test)]
-pub(super) mod wire {
+pub(crate) mod wire {
     //! Writes messages for tests.
 
     /// A field of bytes or of a message.
-    pub(in super::super) fn bytes(number: u8, value: &[u8]) -> Vec<u8> {
+    pub(crate) fn bytes(number: u8, value: &[u8]) -> Vec<u8> {
         let mut field = vec![number << 3 | 2];
         field.extend(varint(value.len() as u64));
         field.extend(value);
         field
     }
 
-    pub(in super::super) fn varint(mut value: u64) -> Vec<u8> {
+    pub(crate) fn varint(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value > 0x7F {
             bytes.push(u8::try_from(value & 0x7F).expect("seven bits") | 0x80);

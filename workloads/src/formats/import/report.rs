@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use planlab_dsa::{Bytes, InPlace, Offset, Plan};
 
-use super::super::{FormatError, ReadOptions, Trace};
+use crate::formats::{FormatError, ReadOptions, Trace};
 
 /// What a file of another tool holds.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ impl Dropped {
     }
 
     /// The same; `None` if the count is 0.
-    pub(super) fn from_count(count: u64, what: &str, why: &str) -> Option<Self> {
+    pub(crate) fn from_count(count: u64, what: &str, why: &str) -> Option<Self> {
         (count > 0).then(|| Self::new(count, what, why))
     }
 
@@ -203,7 +203,7 @@ impl Imported {
     /// # Errors
     ///
     /// If no part is left.
-    pub(super) fn without_empty_parts(mut self, file: &str) -> Result<Self, FormatError> {
+    pub(crate) fn without_empty_parts(mut self, file: &str) -> Result<Self, FormatError> {
         let is_empty = |part: &mut Part| part.trace.instance.is_empty();
         let empty: Vec<Part> = self.parts.extract_if(.., is_empty).collect();
         if self.parts.is_empty() {
@@ -242,7 +242,7 @@ impl Imported {
     }
 
     /// The trace of [`Self::part`]; what was left out becomes notices.
-    pub(super) fn one(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
+    pub(crate) fn one(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
         let dropped: Vec<String> =
             std::mem::take(&mut self.dropped).iter().map(ToString::to_string).collect();
         let mut trace = self.part(file, options)?.trace;

@@ -4,8 +4,10 @@ use std::rc::Rc;
 
 use planlab_graph::{Operation, Tensor, TensorId};
 
-use super::gradients::{Gradient, Held, Target, completed};
-use super::{Costed, Gradients, Lowering, unique};
+use super::gradients::completed;
+use super::held::{Gradient, Held, Target};
+use super::lowering::{Costed, Lowering, unique};
+use super::settings::Gradients;
 use crate::models::net::{Call, ValueId};
 use crate::models::rules::{self, Backward, Place, Source};
 

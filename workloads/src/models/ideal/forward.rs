@@ -3,8 +3,8 @@
 use planlab_dsa::Bytes;
 use planlab_graph::{Operation, Tensor, TensorId};
 
+use super::lowering::{Costed, Lowering, unique};
 use super::storage::{Part, Storage};
-use super::{Costed, Lowering, unique};
 use crate::models::net::{Call, Function, Mode, ValueId};
 use crate::models::rules::{self, Overwrites};
 

@@ -5,41 +5,10 @@ use std::rc::Rc;
 use planlab_dsa::Bytes;
 use planlab_graph::{Operation, Tensor, TensorId};
 
+use super::held::{Gradient, Held, Target};
+use super::lowering::{Lowering, unique};
 use super::storage::{Part, Storage};
-use super::{Lowering, unique};
 use crate::models::net::ValueId;
-
-/// A gradient that is a tensor, or a part of one.
-#[derive(Clone, Debug)]
-pub(super) struct Held {
-    pub(super) tensor: TensorId,
-    /// One reference for each value whose gradient is in the same tensor.
-    pub(super) owners: Rc<()>,
-    pub(super) is_whole: bool,
-}
-
-impl Held {
-    pub(super) fn is_shared(&self) -> bool {
-        Rc::strong_count(&self.owners) > 1
-    }
-}
-
-/// The gradient of a storage, as far as it has been computed.
-#[derive(Debug)]
-pub(super) struct Gradient {
-    pub(super) held: Held,
-    written: Vec<Part>,
-}
-
-/// The tensor that an operation writes a gradient to.
-pub(super) struct Target {
-    pub(super) value: ValueId,
-    pub(super) tensor: TensorId,
-    /// Whether the operation is the first to write the tensor.
-    pub(super) is_made: bool,
-    /// Whether the tensor is a term that has to be added to the gradient.
-    is_term: bool,
-}
 
 impl Lowering<'_> {
     /// A new tensor for the gradient of a storage, or for a term of it.

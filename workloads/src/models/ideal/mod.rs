@@ -51,62 +51,19 @@
 mod backward;
 mod forward;
 mod gradients;
+mod held;
+mod lowering;
+mod settings;
 mod storage;
 #[cfg(test)]
 mod tests;
 
-use planlab_dsa::Bytes;
-use planlab_graph::{Graph, GraphBuilder, GraphError, Tensor, TensorId};
+use planlab_graph::Graph;
 
-use self::gradients::Gradient;
-use self::storage::{Part, Storage};
-use super::net::{Call, Function, Mode, Program, ValueId, elements};
-use super::rules::{self, FLOAT};
-use super::workspace::Workspace;
+use self::lowering::{Costed, Lowering};
+use super::net::{Mode, Program};
 
-/// Where the gradients of parameters are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gradients {
-    /// In memory of the caller: they are not buffers.
-    #[default]
-    External,
-    /// In the plan: each is a buffer from its first write to the end.
-    Planned,
-}
-
-/// Options of the lowering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The workspace of each convolution, forward and backward. Default: none.
-    pub workspace: Workspace,
-    /// Where the gradients of parameters are kept. Default: in memory of the caller.
-    pub gradients: Gradients,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { workspace: Workspace::NONE, gradients: Gradients::External }
-    }
-}
-
-/// Why a program cannot be lowered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LowerError {
-    /// A count does not fit 64 bits.
-    #[error("call {call} ({function}): its {what} do not fit 64 bits")]
-    TooLarge {
-        /// The number of the call, from 1.
-        call: usize,
-        /// The function.
-        function: &'static str,
-        /// What was counted.
-        what: &'static str,
-    },
-    /// The operations do not form a graph.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-}
+pub use settings::{Gradients, LowerError, Settings};
 
 /// Lowers a program to a graph.
 ///
@@ -127,139 +84,4 @@ pub fn lower(program: &Program, settings: Settings) -> Result<Graph, LowerError>
         }
     }
     Ok(lowering.graph.build()?)
-}
-
-/// A call with its costs.
-struct Costed<'p> {
-    call: &'p Call,
-    name: String,
-    flops: u64,
-    workspace: Bytes,
-}
-
-struct Lowering<'p> {
-    program: &'p Program,
-    settings: Settings,
-    graph: GraphBuilder,
-    /// The value whose storage holds the result.
-    result: ValueId,
-    /// By value: inputs, and outputs of calls that have been lowered.
-    storages: Vec<Option<Storage>>,
-    /// By value: those with a storage of their own.
-    tensors: Vec<Option<TensorId>>,
-    names: Vec<String>,
-    needs_gradient: Vec<bool>,
-    saved: Vec<Option<TensorId>>,
-    gradients: Vec<Option<Gradient>>,
-    /// By value: the number of gradient tensors so far.
-    gradient_tensors: Vec<u32>,
-    parameters: Vec<Option<TensorId>>,
-    parameter_names: Vec<String>,
-    parameter_gradients: Vec<Option<TensorId>>,
-}
-
-impl<'p> Lowering<'p> {
-    fn new(program: &'p Program, settings: Settings) -> Self {
-        let (values, parameters) = (program.shapes.len(), program.parameters.len());
-        let mut lowering = Self {
-            program,
-            settings,
-            graph: Graph::builder(),
-            result: root(program, program.result),
-            storages: vec![None; values],
-            tensors: vec![None; values],
-            names: vec![String::new(); values],
-            needs_gradient: vec![false; values],
-            saved: vec![None; values],
-            gradients: (0..values).map(|_| None).collect(),
-            gradient_tensors: vec![0; values],
-            parameters: vec![None; parameters],
-            parameter_names: vec![String::new(); parameters],
-            parameter_gradients: vec![None; parameters],
-        };
-        for (number, &input) in program.inputs.iter().enumerate() {
-            lowering.own(input, format!("input{number}"), "input");
-        }
-        lowering
-    }
-
-    fn cost(&self, at: usize, call: &'p Call) -> Result<Costed<'p>, LowerError> {
-        let function = call.function.name();
-        let too_large = |what| LowerError::TooLarge { call: at + 1, function, what };
-        let flops = rules::flops(self.program, call).filter(|flops| flops.checked_mul(2).is_some());
-        let workspace = match call.function {
-            Function::Convolution(_) => self.settings.workspace.bytes(self.bytes(call.output).get()),
-            _ => Some(0),
-        };
-        Ok(Costed {
-            call,
-            name: format!("{function}{}", at + 1),
-            flops: flops.ok_or_else(|| too_large("floating-point operations"))?,
-            workspace: Bytes::new(workspace.ok_or_else(|| too_large("bytes of workspace"))?),
-        })
-    }
-
-    fn bytes(&self, value: ValueId) -> Bytes {
-        Bytes::new(FLOAT * elements(self.program.shape(value)))
-    }
-
-    /// Gives a value a storage of its own.
-    fn own(&mut self, value: ValueId, name: String, category: &'static str) -> TensorId {
-        let mut tensor = Tensor::new(name.clone(), self.bytes(value)).with_category(category);
-        tensor.output = value == self.result;
-        let tensor = self.graph.tensor(tensor);
-        self.tensors[value.0] = Some(tensor);
-        self.storages[value.0] = Some(Storage { root: value, part: Part::Whole });
-        self.names[value.0] = name;
-        tensor
-    }
-
-    fn storage(&self, value: ValueId) -> Storage {
-        self.storages[value.0].clone().unwrap_or(Storage { root: value, part: Part::Some })
-    }
-
-    /// The tensor that holds a value.
-    fn tensor(&self, value: ValueId) -> Option<TensorId> {
-        self.tensors[self.storage(value).root.0]
-    }
-
-    fn is_whole(&self, value: ValueId) -> bool {
-        self.storage(value).part == Part::Whole
-    }
-
-    fn parameter(&mut self, costed: &Costed<'_>, at: usize) -> TensorId {
-        let index = costed.call.parameters[at];
-        if let Some(known) = self.parameters[index] {
-            return known;
-        }
-        let role = rules::role(&costed.call.function, at).map_or_else(|| at.to_string(), str::to_owned);
-        let bytes = Bytes::new(FLOAT * elements(&self.program.parameters[index]));
-        let name = format!("{}.{role}", costed.name);
-        let tensor = Tensor::new(name.clone(), bytes).with_category("parameter");
-        let tensor = self.graph.tensor(tensor.as_external());
-        self.parameter_names[index] = name;
-        self.parameters[index] = Some(tensor);
-        tensor
-    }
-}
-
-/// The value whose storage holds a value.
-fn root(program: &Program, mut value: ValueId) -> ValueId {
-    for call in program.calls().rev() {
-        if call.output == value && rules::is_view(&call.function) {
-            value = call.inputs[0];
-        }
-    }
-    value
-}
-
-/// The tensors without repetitions, in order of first occurrence.
-fn unique(tensors: Vec<TensorId>) -> Vec<TensorId> {
-    let mut seen = Vec::with_capacity(tensors.len());
-    for tensor in tensors {
-        if !seen.contains(&tensor) {
-            seen.push(tensor);
-        }
-    }
-    seen
 }

@@ -1,6 +1,6 @@
 //! Where values are stored: views are parts of the storage of another value.
 
-use super::ValueId;
+use crate::models::net::ValueId;
 
 /// The storage of a value, and the part of it that the value occupies.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use planlab_graph::{Operation, liveness};
+use planlab_dsa::Bytes;
+use planlab_graph::{Operation, Tensor, TensorId, liveness};
 
 use super::*;
 use crate::models::net::{End, Net, Value};

@@ -12,10 +12,10 @@
 //! nets. PyTorch's example runs the discriminator three times: on real images, on generated ones, and for the
 //! generator. Inference generates images.
 
-use super::{Input, Model, Published, Sizes};
+use super::model::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Function, Net, Value, Window};
 
-pub(super) static MODELS: [Model; 1] = [Model {
+pub(crate) static MODELS: [Model; 1] = [Model {
     name: "dcgan",
     summary: "DCGAN: the generator, and in training the discriminator",
     input: Input::Noise,

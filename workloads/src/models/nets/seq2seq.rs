@@ -9,12 +9,12 @@
 //! 1. I. Sutskever, O. Vinyals, Q. Le, *Sequence to Sequence Learning with Neural Networks*, NIPS 2014.
 //! 2. Chainer 3.0.0rc1, `examples/seq2seq/seq2seq.py`.
 
-use super::transformer::next_token_loss;
-use super::{Input, Model, Published, Sizes};
+use super::model::{Input, Model, Published, Sizes};
+use super::transformers::attention::next_token_loss;
 use crate::models::net::{Net, Value};
 use crate::models::seq2seq::{LAYERS, UNITS, VOCABULARY, sampled_tokens};
 
-pub(super) static MODELS: [Model; 1] = [Model {
+pub(crate) static MODELS: [Model; 1] = [Model {
     name: "seq2seq",
     summary: "Translation with three LSTM layers in encoder and decoder, packed sentences",
     input: Input::Tokens { sequence: None, limit: None },

@@ -14,10 +14,10 @@
 //! The paper applies dropout at the end of the contracting path without saying where exactly; here it follows the last
 //! two levels.
 
-use super::{Input, Model, Published, Sizes};
+use super::model::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Net, Value, Window};
 
-pub(super) static MODELS: [Model; 1] = [Model {
+pub(crate) static MODELS: [Model; 1] = [Model {
     name: "unet",
     summary: "U-Net as in the paper: grey images, two classes",
     input: Input::Image { channels: 1, extent: 572, frames: 1 },

@@ -19,9 +19,9 @@
 //! 1. J. M. Robson, "Worst case fragmentation of first fit and best fit storage allocation strategies", Computer
 //!    Journal 20(3), 1977, doi:10.1093/comjnl/20.3.242: the stronger construction that contains this one.
 
-use super::super::parameters::{N, SEED};
-use super::super::{Family, Made, ParameterError, Values};
 use super::{Gadget, scale, sequence};
+use crate::synthetic::family::{Family, Made};
+use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
 /// The family `adversary/first-fit-start`.
 pub const FAMILY: Family = Family {

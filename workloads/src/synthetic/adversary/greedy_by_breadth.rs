@@ -8,9 +8,9 @@
 //! 1. Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference", 2020,
 //!    arXiv:2001.03288: the heuristic.
 
-use super::super::parameters::{N, SEED};
-use super::super::{Family, Made, ParameterError, Values};
 use super::{Gadget, scale, sequence};
+use crate::synthetic::family::{Family, Made};
+use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
 /// The family `adversary/greedy-by-breadth`.
 pub const FAMILY: Family = Family {

@@ -24,9 +24,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use super::super::parameters::{N, SEED};
-use super::super::{Family, Made, ParameterError, Values};
 use super::{Gadget, scale, sequence};
+use crate::synthetic::family::{Family, Made};
+use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
 /// The family `adversary/greedy-by-size`.
 pub const FAMILY: Family = Family {

@@ -21,8 +21,9 @@ pub mod paths;
 
 use planlab_dsa::{Buffer, Bytes};
 
-use super::dice::Dice;
-use super::{Made, ParameterError, Values, life};
+use crate::synthetic::dice::Dice;
+use crate::synthetic::family::{Made, life};
+use crate::synthetic::parameters::{ParameterError, Values};
 
 /// Every size is a multiple of this, in bytes.
 const GRANULE: u64 = 512;
@@ -120,7 +121,7 @@ mod tests {
 
     use planlab_dsa::{Instance, Offset, Plan};
 
-    use super::super::construct;
+    use crate::synthetic::construct;
 
     /// Places each buffer of `order` at the lowest offset that is free over its life; returns the height.
     fn first_fit(instance: &Instance, order: &[usize]) -> u64 {

@@ -15,9 +15,9 @@
 //! 1. T. Sekiyama, T. Imamichi, H. Imai, R. Raymond, "Profile-guided memory optimization for deep neural
 //!    networks", 2018, arXiv:1804.10001: the heuristic.
 
-use super::super::Family;
-use super::super::parameters::{N, SEED};
 use super::Path;
+use crate::synthetic::family::Family;
+use crate::synthetic::parameters::{N, SEED};
 
 macro_rules! families {
     ($($(#[$about:meta])* $family:ident = $name:literal: $summary:literal, $path:expr;)*) => {$(

@@ -2,15 +2,15 @@
 //! same place.
 
 use super::messages::{Node, is_own};
-use super::rules::{BROADCAST, COMPARE, ELEMENTWISE};
+use super::shapes::rules::{BROADCAST, COMPARE, ELEMENTWISE};
 
 /// The inputs that a node reads when elements of its output are there already.
-pub(super) fn read_later(node: &Node) -> &[String] {
+pub(crate) fn read_later(node: &Node) -> &[String] {
     if node.op_type == "Where" { &[] } else { node.inputs.get(2..).unwrap_or_default() }
 }
 
 /// The places of the inputs that a node's output may take, if both have as many elements of one size.
-pub(super) fn inputs(node: &Node) -> std::ops::Range<usize> {
+pub(crate) fn inputs(node: &Node) -> std::ops::Range<usize> {
     let op = node.op_type.as_str();
     let has_one_output = node.outputs.iter().filter(|name| !name.is_empty()).count() == 1;
     // Operators of others may have these names and do what they like.

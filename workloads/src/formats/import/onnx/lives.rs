@@ -10,20 +10,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::messages::{Graph, Node, Versions, is_own};
 use super::shapes::Shapes;
-use super::{Wrong, in_place, views};
+use super::wrong::{Wrong, shown};
+use super::{in_place, views};
 use crate::formats::import::gather::Tally;
 
 /// A buffer of the graph.
 #[derive(Debug)]
-pub(super) struct Storage<'g> {
-    pub(super) name: &'g str,
+pub(crate) struct Storage<'g> {
+    pub(crate) name: &'g str,
     /// The node that makes it; none makes an input.
-    pub(super) node: Option<usize>,
-    pub(super) start: u64,
+    pub(crate) node: Option<usize>,
+    pub(crate) start: u64,
     /// The last step that reads it.
-    pub(super) last: u64,
-    pub(super) bytes: u64,
-    pub(super) is_output: bool,
+    pub(crate) last: u64,
+    pub(crate) bytes: u64,
+    pub(crate) is_output: bool,
     /// How often it is read.
     reads: u64,
     /// How often it is read as a weight or a bias.
@@ -32,7 +33,7 @@ pub(super) struct Storage<'g> {
 
 impl Storage<'_> {
     /// Whether it is an input that is read as weights, and as nothing else.
-    pub(super) const fn is_weight(&self) -> bool {
+    pub(crate) const fn is_weight(&self) -> bool {
         self.node.is_none() && self.reads > 0 && self.reads == self.weights
     }
 }
@@ -50,18 +51,18 @@ enum Place {
 
 /// The buffers of a graph, and what has memory of its own.
 #[derive(Default)]
-pub(super) struct Lives<'g> {
-    pub(super) storages: Vec<Storage<'g>>,
-    pub(super) initializers: Tally,
-    pub(super) constants: Tally,
+pub(crate) struct Lives<'g> {
+    pub(crate) storages: Vec<Storage<'g>>,
+    pub(crate) initializers: Tally,
+    pub(crate) constants: Tally,
     /// What nodes make of constants alone.
-    pub(super) folded: Tally,
+    pub(crate) folded: Tally,
     /// Outputs of view operators.
-    pub(super) views: u64,
+    pub(crate) views: u64,
     /// Values that are no tensors.
-    pub(super) others: u64,
+    pub(crate) others: u64,
     /// Buffers that may be written over others, which end there: output, input.
-    pub(super) permissions: Vec<(usize, usize)>,
+    pub(crate) permissions: Vec<(usize, usize)>,
     places: FxHashMap<&'g str, Place>,
     /// What the net gives.
     outputs: FxHashSet<&'g str>,
@@ -75,7 +76,7 @@ impl<'g> Lives<'g> {
     /// # Errors
     ///
     /// The value or node that makes no sense.
-    pub(super) fn of(graph: &'g Graph, shapes: &Shapes<'g>, versions: Versions) -> Result<Self, Wrong> {
+    pub(crate) fn of(graph: &'g Graph, shapes: &Shapes<'g>, versions: Versions) -> Result<Self, Wrong> {
         let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
         let mut lives = Self { version: versions.operators, outputs, ..Self::default() };
         let inputs = graph.inputs.iter().filter(|_| versions.has_defaults());
@@ -106,7 +107,7 @@ impl<'g> Lives<'g> {
                 Some(Place::Constant | Place::Outside) => {}
                 None if shapes.others.contains(output.name.as_str()) => {}
                 None => {
-                    return Err(format!("nothing makes the output `{}`", super::shown(&output.name)).into());
+                    return Err(format!("nothing makes the output `{}`", shown(&output.name)).into());
                 }
             }
         }
@@ -153,7 +154,7 @@ impl<'g> Lives<'g> {
                 Some(Place::Constant | Place::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
-                    let (op, name) = (super::shown(&node.op_type), super::shown(name));
+                    let (op, name) = (shown(&node.op_type), shown(name));
                     return Err(format!(
                         "node {number} ({op}) reads `{name}`, which nothing before it makes"
                     ));
@@ -193,7 +194,7 @@ impl<'g> Lives<'g> {
         let is_folded = self.is_folded(node);
         for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if self.places.contains_key(name.as_str()) {
-                return Err(format!("node {number} makes `{}`, which is there already", super::shown(name)));
+                return Err(format!("node {number} makes `{}`, which is there already", shown(name)));
             }
             match viewed.filter(|_| at == 0) {
                 Some(Place::In(place)) => {
@@ -280,9 +281,9 @@ fn bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     let Some(value) = shapes.values.get(name) else {
-        return Err(format!("no shape is known of `{}`", super::shown(name)));
+        return Err(format!("no shape is known of `{}`", shown(name)));
     };
-    value.bytes().map(Some).map_err(|reason| format!("`{}`: {reason}", super::shown(name)))
+    value.bytes().map(Some).map_err(|reason| format!("`{}`: {reason}", shown(name)))
 }
 
 /// Collects the names that the nodes of a graph inside of a node read.
@@ -316,8 +317,10 @@ fn is_weight(op: &str, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Attribute, Dim, Shape, Tensor, TensorType, Type, ValueInfo};
     use super::*;
+    use crate::formats::import::onnx::messages::{
+        Attribute, Dim, Shape, Tensor, TensorType, Type, ValueInfo,
+    };
 
     const VERSIONS: Versions = Versions { format: 10, operators: 22 };
 

@@ -5,37 +5,37 @@ use prost::Message;
 use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Model {
+pub(crate) struct Model {
     #[prost(int64, optional, tag = "1")]
-    pub(super) ir_version: Option<i64>,
+    pub(crate) ir_version: Option<i64>,
     #[prost(string, optional, tag = "2")]
-    pub(super) producer: Option<String>,
+    pub(crate) producer: Option<String>,
     #[prost(message, optional, tag = "7")]
-    pub(super) graph: Option<Graph>,
+    pub(crate) graph: Option<Graph>,
     #[prost(message, repeated, tag = "8")]
-    pub(super) operator_sets: Vec<OperatorSet>,
+    pub(crate) operator_sets: Vec<OperatorSet>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct OperatorSet {
+pub(crate) struct OperatorSet {
     #[prost(string, optional, tag = "1")]
-    pub(super) domain: Option<String>,
+    pub(crate) domain: Option<String>,
     #[prost(int64, optional, tag = "2")]
-    pub(super) version: Option<i64>,
+    pub(crate) version: Option<i64>,
 }
 
 /// The versions that a model follows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Versions {
+pub(crate) struct Versions {
     /// Of the file's format.
-    pub(super) format: i64,
+    pub(crate) format: i64,
     /// Of ONNX's own operators.
-    pub(super) operators: i64,
+    pub(crate) operators: i64,
 }
 
 impl Model {
     /// The versions; a file that does not say has the first operators.
-    pub(super) fn versions(&self) -> Versions {
+    pub(crate) fn versions(&self) -> Versions {
         let own = self.operator_sets.iter().filter(|set| is_own(set.domain.as_deref()));
         let operators = own.filter_map(|set| set.version).max().unwrap_or(1);
         Versions { format: self.ir_version.unwrap_or(1), operators }
@@ -45,138 +45,138 @@ impl Model {
 impl Versions {
     /// Whether a run may be given another value for an initializer that is also an input. Older files list every
     /// initializer there.
-    pub(super) const fn has_defaults(self) -> bool {
+    pub(crate) const fn has_defaults(self) -> bool {
         self.format >= 4
     }
 }
 
 /// Whether a domain is that of ONNX's own operators.
-pub(super) fn is_own(domain: Option<&str>) -> bool {
+pub(crate) fn is_own(domain: Option<&str>) -> bool {
     matches!(domain, None | Some("" | "ai.onnx"))
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Graph {
+pub(crate) struct Graph {
     #[prost(message, repeated, tag = "1")]
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     #[prost(message, repeated, tag = "5")]
-    pub(super) initializers: Vec<Tensor>,
+    pub(crate) initializers: Vec<Tensor>,
     #[prost(message, repeated, tag = "11")]
-    pub(super) inputs: Vec<ValueInfo>,
+    pub(crate) inputs: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "12")]
-    pub(super) outputs: Vec<ValueInfo>,
+    pub(crate) outputs: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "13")]
-    pub(super) value_info: Vec<ValueInfo>,
+    pub(crate) value_info: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "15")]
-    pub(super) sparse_initializers: Vec<SparseTensor>,
+    pub(crate) sparse_initializers: Vec<SparseTensor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Node {
+pub(crate) struct Node {
     #[prost(string, repeated, tag = "1")]
-    pub(super) inputs: Vec<String>,
+    pub(crate) inputs: Vec<String>,
     #[prost(string, repeated, tag = "2")]
-    pub(super) outputs: Vec<String>,
+    pub(crate) outputs: Vec<String>,
     #[prost(string, optional, tag = "3")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     #[prost(string, tag = "4")]
-    pub(super) op_type: String,
+    pub(crate) op_type: String,
     #[prost(message, repeated, tag = "5")]
-    pub(super) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Attribute>,
     #[prost(string, optional, tag = "7")]
-    pub(super) domain: Option<String>,
+    pub(crate) domain: Option<String>,
 }
 
 impl Node {
     /// The whole number that an attribute says.
-    pub(super) fn int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
         self.attributes.iter().find(|attribute| attribute.name == name)?.i
     }
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Attribute {
+pub(crate) struct Attribute {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(int64, optional, tag = "3")]
-    pub(super) i: Option<i64>,
+    pub(crate) i: Option<i64>,
     #[prost(bytes = "bytes", optional, tag = "4")]
-    pub(super) s: Option<prost::bytes::Bytes>,
+    pub(crate) s: Option<prost::bytes::Bytes>,
     #[prost(message, optional, boxed, tag = "5")]
-    pub(super) t: Option<Box<Tensor>>,
+    pub(crate) t: Option<Box<Tensor>>,
     #[prost(message, optional, boxed, tag = "6")]
-    pub(super) g: Option<Box<Graph>>,
+    pub(crate) g: Option<Box<Graph>>,
     #[prost(float, repeated, tag = "7")]
-    pub(super) floats: Vec<f32>,
+    pub(crate) floats: Vec<f32>,
     #[prost(int64, repeated, tag = "8")]
-    pub(super) ints: Vec<i64>,
+    pub(crate) ints: Vec<i64>,
     #[prost(message, repeated, tag = "11")]
-    pub(super) graphs: Vec<Graph>,
+    pub(crate) graphs: Vec<Graph>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Tensor {
+pub(crate) struct Tensor {
     #[prost(int64, repeated, tag = "1")]
-    pub(super) dims: Vec<i64>,
+    pub(crate) dims: Vec<i64>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) data_type: Option<i32>,
+    pub(crate) data_type: Option<i32>,
     #[prost(float, repeated, tag = "4")]
-    pub(super) float_data: Vec<f32>,
+    pub(crate) float_data: Vec<f32>,
     #[prost(int32, repeated, tag = "5")]
-    pub(super) int32_data: Vec<i32>,
+    pub(crate) int32_data: Vec<i32>,
     #[prost(int64, repeated, tag = "7")]
-    pub(super) int64_data: Vec<i64>,
+    pub(crate) int64_data: Vec<i64>,
     #[prost(string, optional, tag = "8")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     #[prost(bytes = "bytes", optional, tag = "9")]
-    pub(super) raw_data: Option<prost::bytes::Bytes>,
+    pub(crate) raw_data: Option<prost::bytes::Bytes>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SparseTensor {
+pub(crate) struct SparseTensor {
     #[prost(message, optional, tag = "1")]
-    pub(super) values: Option<Tensor>,
+    pub(crate) values: Option<Tensor>,
     #[prost(int64, repeated, tag = "3")]
-    pub(super) dims: Vec<i64>,
+    pub(crate) dims: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ValueInfo {
+pub(crate) struct ValueInfo {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(message, optional, tag = "2")]
-    pub(super) of: Option<Type>,
+    pub(crate) of: Option<Type>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Type {
+pub(crate) struct Type {
     /// None for sequences, maps and optional values.
     #[prost(message, optional, tag = "1")]
-    pub(super) tensor: Option<TensorType>,
+    pub(crate) tensor: Option<TensorType>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct TensorType {
+pub(crate) struct TensorType {
     #[prost(int32, tag = "1")]
-    pub(super) elem_type: i32,
+    pub(crate) elem_type: i32,
     #[prost(message, optional, tag = "2")]
-    pub(super) shape: Option<Shape>,
+    pub(crate) shape: Option<Shape>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     #[prost(message, repeated, tag = "1")]
-    pub(super) dims: Vec<Dim>,
+    pub(crate) dims: Vec<Dim>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Dim {
+pub(crate) struct Dim {
     #[prost(int64, optional, tag = "1")]
-    pub(super) value: Option<i64>,
+    pub(crate) value: Option<i64>,
     #[prost(string, optional, tag = "2")]
-    pub(super) param: Option<String>,
+    pub(crate) param: Option<String>,
 }
 
 impl Known for Model {

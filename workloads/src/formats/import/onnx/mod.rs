@@ -11,31 +11,23 @@
 //! 1. ONNX, `onnx/onnx.proto`: `ModelProto`, `GraphProto`, `TensorShapeProto`.
 //! 2. ONNX, `docs/Operators.md`: the shapes of outputs.
 
-mod einsum;
 mod in_place;
-mod known;
 mod lives;
 mod messages;
-mod reshapes;
-mod resize;
-mod rules;
 mod shapes;
-#[cfg(test)]
-mod table;
-mod value;
 mod views;
-mod windows;
+mod wrong;
 
 use self::lives::{Lives, Storage};
 use self::messages::{Graph, Model};
 use self::shapes::Shapes;
-use super::super::error::excerpt;
-use super::super::{FormatError, ReadOptions};
+use self::wrong::Wrong;
 use super::gather::{Found, Gather, Rule, Tally};
 use super::protobuf::{Bytes, Value, decode, first_field, place};
 use super::{Dropped, Framework, Imported, Input, Reader};
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) const READER: Reader = Reader {
     key: "onnx",
     title: "an ONNX model, in the order of its nodes",
     endings: &[".onnx"],
@@ -50,30 +42,6 @@ const RULE: Rule = Rule { bytes: 256, rounds: false, why: "as in ONNX Runtime" }
 /// The graph of a file, and in it the number of the nodes.
 const GRAPH: (u64, usize) = (7, 0);
 const NODE: u64 = 1;
-
-/// What is wrong with a graph.
-#[derive(Debug)]
-struct Wrong {
-    /// The node, if it is one.
-    node: Option<usize>,
-    reason: String,
-}
-
-impl From<String> for Wrong {
-    fn from(reason: String) -> Self {
-        Self { node: None, reason }
-    }
-}
-
-impl Wrong {
-    /// What is wrong with a node.
-    const fn at(node: usize, reason: String) -> Self {
-        Self { node: Some(node), reason }
-    }
-}
-
-/// Names in a list of an error.
-const SHOWN: usize = 8;
 
 /// A message whose field 1 is a small number, the version, and that has a graph (field 7) before long.
 fn looks_like(start: &[u8]) -> bool {
@@ -171,19 +139,4 @@ fn outside(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     dropped.extend(Dropped::from_count(lives.others, "values that are no tensors", "they have no shape"));
     dropped.extend(Dropped::from_count(inner, "graphs inside of nodes", "what they make is not planned"));
     dropped
-}
-
-/// A reason that may quote shapes of any length, for a message.
-fn brief(reason: &str) -> String {
-    const MOST: usize = 200;
-    let mut brief: String = reason.chars().filter(|letter| !letter.is_control()).take(MOST).collect();
-    if brief.len() < reason.len() {
-        brief.push_str("...");
-    }
-    brief
-}
-
-/// A name of the file, for a message.
-fn shown(name: &str) -> String {
-    excerpt(name)
 }

@@ -10,7 +10,7 @@ const DROPOUT_SAYS: i64 = 12;
 const DROPOUT_IS_OFF: i64 = 7;
 
 /// Whether a node is a view, of operators of a version.
-pub(super) fn is_view(node: &Node, version: i64, shapes: &Shapes<'_>) -> bool {
+pub(crate) fn is_view(node: &Node, version: i64, shapes: &Shapes<'_>) -> bool {
     let op = node.op_type.as_str();
     is_own(node.domain.as_deref())
         && (VIEWS.contains(&op) || op == "Dropout" && drops_nothing(node, version, shapes))
@@ -29,9 +29,9 @@ fn drops_nothing(node: &Node, version: i64, shapes: &Shapes<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Attribute, Graph, Tensor};
-    use super::super::value::BOOL;
     use super::*;
+    use crate::formats::import::onnx::messages::{Attribute, Graph, Tensor};
+    use crate::formats::import::onnx::shapes::value::BOOL;
 
     fn dropout(inputs: &[&str], is_test: Option<i64>) -> Node {
         let attribute =

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 const CHUNK: usize = 64 << 10;
 
 /// Bytes of an input one after the other.
-pub(super) struct Bytes<R> {
+pub(crate) struct Bytes<R> {
     input: R,
     buffer: Box<[u8]>,
     from: usize,
@@ -16,12 +16,12 @@ pub(super) struct Bytes<R> {
 }
 
 impl<R: Read> Bytes<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self { input, buffer: vec![0; CHUNK].into(), from: 0, to: 0, read: 0 }
     }
 
     /// Bytes that were handed out.
-    pub(super) const fn read(&self) -> u64 {
+    pub(crate) const fn read(&self) -> u64 {
         self.read
     }
 
@@ -38,7 +38,7 @@ impl<R: Read> Bytes<R> {
         Ok(true)
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<u8>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<u8>> {
         if !self.fill()? {
             return Ok(None);
         }
@@ -49,7 +49,7 @@ impl<R: Read> Bytes<R> {
     }
 
     /// Appends `count` bytes to a buffer, or all that are left; returns their number.
-    pub(super) fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+    pub(crate) fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
         let mut left = count;
         while left > 0 && self.fill()? {
             let chunk = &self.buffer[self.from..self.to];

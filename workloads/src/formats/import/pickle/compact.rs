@@ -4,58 +4,14 @@
 //! stack and the memo reach moves down to the end of the old, and lists of equal entries share them. If an old list or
 //! dict changes, nothing is freed from then on. Recordings do that only at their end.
 
-use rustc_hash::FxHashMap;
-
-use super::heap::{Dict, Heap, Kind, Span, Value, hash, map_room};
+use super::heap::Heap;
 use super::memo::Memo;
+use super::survey::Lengths;
+use super::value::{Dict, Kind, Span, Value, hash};
 
 /// Young entries of the slab that make a compaction worthwhile. There are few in debug builds, so that the small files of
 /// tests are compacted too.
 const YOUNG: usize = if cfg!(debug_assertions) { 16 } else { 1 << 16 };
-
-/// What is known of old and young.
-#[derive(Debug, Default)]
-pub(super) struct Survey {
-    old: Lengths,
-    /// Old lists by the hash of their entries.
-    known: FxHashMap<u64, (u32, u32)>,
-    generation: u64,
-    /// Whether something old has changed, and may lie among the young or refer to them.
-    is_off: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Lengths {
-    slab: usize,
-    spans: usize,
-    dicts: usize,
-    wide: usize,
-    huge: usize,
-    floats: usize,
-    memo: usize,
-}
-
-impl Survey {
-    pub(super) const fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    /// Bytes of what is known.
-    pub(super) fn room(&self) -> usize {
-        map_room(&self.known)
-    }
-
-    /// Notes that a list or a dict gets values, and may move.
-    pub(super) fn changes(&mut self, container: Value) {
-        let old = if container.is_dict() { self.old.dicts } else { self.old.spans };
-        self.is_off |= container.index() < old;
-    }
-
-    /// Notes that a shape gets a key: one that is no text would have to move with the values.
-    pub(super) fn has_key(&mut self, key: Value) {
-        self.is_off |= key.kind() != Kind::Text;
-    }
-}
 
 /// The old places of young values, and their new ones.
 struct Move {
@@ -70,7 +26,7 @@ struct Move {
 impl Heap {
     /// Compacts the heap if that is worthwhile. All references to values are in `stack`, `more` and the memo; they are
     /// updated.
-    pub(super) fn compact(&mut self, stack: &mut [Value], more: &mut [(Value, usize)], memo: &mut Memo) {
+    pub(crate) fn compact(&mut self, stack: &mut [Value], more: &mut [(Value, usize)], memo: &mut Memo) {
         let old = self.survey.old;
         if self.survey.is_off || self.slab.len() - old.slab < YOUNG + stack.len() {
             return;
@@ -245,7 +201,10 @@ impl Tail {
             Kind::Wide => self.wide.moved(&heap.wide, index),
             Kind::Float => self.floats.moved(&heap.floats, index),
             Kind::Constant => match value.huge() {
-                Some(huge) => return Value::of_huge(self.huge.moved(&heap.huge, huge)),
+                Some(huge) => {
+                    return Value::of_huge(self.huge.moved(&heap.huge, huge))
+                        .expect("no index becomes larger");
+                }
                 None => return value,
             },
             Kind::Whole | Kind::Text => return value,

@@ -2,32 +2,33 @@
 
 use rustc_hash::FxHashMap;
 
-use super::heap::{Heap, Value};
+use super::heap::Heap;
+use super::value::Value;
 
 /// The values of a dict that were asked for.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Record<const N: usize> {
+pub(crate) struct Record<const N: usize> {
     /// The byte of the file at which the dict begins.
-    pub(in super::super) byte: u64,
+    pub(crate) byte: u64,
     /// In the order of the names; `None` if it has no such key.
-    pub(in super::super) values: [Option<Value>; N],
+    pub(crate) values: [Option<Value>; N],
 }
 
 /// Looks the same keys up in many dicts.
 #[derive(Debug)]
-pub(in super::super) struct Fields<const N: usize> {
+pub(crate) struct Fields<const N: usize> {
     keys: [Value; N],
     /// The place of each key in a shape.
     places: FxHashMap<u32, [Option<u32>; N]>,
 }
 
 impl<const N: usize> Fields<N> {
-    pub(in super::super) fn new(heap: &mut Heap, names: [&str; N]) -> Self {
+    pub(crate) fn new(heap: &mut Heap, names: [&str; N]) -> Self {
         Self { keys: names.map(|name| heap.name(name)), places: FxHashMap::default() }
     }
 
     /// The entries of a dict; `None` if the value is no dict.
-    pub(in super::super) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
+    pub(crate) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
         let (shape, start, byte) = heap.dict(dict)?;
         let keys = &self.keys;
         let places = self.places.entry(shape).or_insert_with(|| places(heap, shape, keys));
@@ -36,7 +37,7 @@ impl<const N: usize> Fields<N> {
     }
 
     /// The same for a dict that is read only once: a later call for it returns `None`.
-    pub(in super::super) fn take(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
+    pub(crate) fn take(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
         let record = self.of(heap, dict)?;
         heap.take(dict);
         Some(record)

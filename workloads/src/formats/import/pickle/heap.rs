@@ -1,118 +1,14 @@
 //! The values of a pickle, packed.
 //!
-//! A value is half a word: three bits of kind and a number, or an index. The entries of lists, tuples and dicts lie in one
-//! slab. A dict has a shape, the sequence of its keys, and only its values in the slab, since the dicts of a recording
-//! have all the same keys. Short texts that are equal are one.
+//! The entries of lists, tuples and dicts lie in one slab. A dict has a shape, the sequence of its keys, and only its
+//! values in the slab, since the dicts of a recording have all the same keys. Short texts that are equal are one.
 //!
 //! Dicts that were read and are needed no more are [taken](Heap::take); their room comes back by `compact`.
 
-use std::hash::{BuildHasher, Hash};
+use rustc_hash::FxHashMap;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
-
-use super::compact::Survey;
-
-/// A value of a heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct Value(u32);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Constant,
-    Whole,
-    Wide,
-    Float,
-    List,
-    Tuple,
-    Dict,
-    Text,
-}
-
-const KIND_BITS: u32 = 3;
-/// None, False, True, and what was taken.
-const CONSTANTS: usize = 4;
-const KINDS: [Kind; 8] =
-    [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
-
-impl Value {
-    pub(super) const NONE: Self = Self::of(Kind::Constant, 0);
-    pub(super) const FALSE: Self = Self::of(Kind::Constant, 1);
-    pub(super) const TRUE: Self = Self::of(Kind::Constant, 2);
-    /// A dict that was taken and is no longer there.
-    pub(super) const TAKEN: Self = Self::of(Kind::Constant, 3);
-
-    const fn of(kind: Kind, payload: u32) -> Self {
-        Self(payload << KIND_BITS | kind as u32)
-    }
-
-    /// The value with such an index, if there is room for it.
-    pub(super) fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
-        let index = u32::try_from(index).ok().filter(|index| index >> (u32::BITS - KIND_BITS) == 0);
-        index.map(|index| Self::of(kind, index)).ok_or(FULL)
-    }
-
-    pub(super) const fn kind(self) -> Kind {
-        KINDS[(self.0 & 7) as usize]
-    }
-
-    pub(super) const fn index(self) -> usize {
-        (self.0 >> KIND_BITS) as usize
-    }
-
-    /// The index of a number that fits no 64 bits: such numbers are rare, and come behind the constants.
-    pub(super) fn huge(self) -> Option<usize> {
-        (self.kind() == Kind::Constant).then(|| self.index().checked_sub(CONSTANTS)).flatten()
-    }
-
-    /// A number that fits no 64 bits, by its index.
-    pub(super) fn of_huge(index: usize) -> Self {
-        Self::at(Kind::Constant, CONSTANTS + index).expect("there was room for it")
-    }
-
-    pub(super) fn is_list(self) -> bool {
-        self.kind() == Kind::List
-    }
-
-    pub(super) fn is_dict(self) -> bool {
-        self.kind() == Kind::Dict
-    }
-
-    /// What Python calls its type.
-    pub(in super::super) fn type_name(self) -> &'static str {
-        match self.kind() {
-            Kind::Constant if self == Self::NONE => "None",
-            Kind::Constant if self == Self::TAKEN => "dict",
-            Kind::Constant if self.huge().is_some() => "int",
-            Kind::Constant => "bool",
-            Kind::Whole | Kind::Wide => "int",
-            Kind::Float => "float",
-            Kind::List => "list",
-            Kind::Tuple => "tuple",
-            Kind::Dict => "dict",
-            Kind::Text => "str",
-        }
-    }
-}
-
-/// A part of the slab.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) start: u32,
-    pub(super) length: u32,
-    pub(super) room: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dict {
-    pub(super) shape: u32,
-    pub(super) start: u32,
-    pub(super) room: u32,
-    /// The byte of the file at which it begins, in two halves: the struct stays small.
-    pub(super) byte: [u32; 2],
-}
-
-/// The shape of a dict that was taken.
-const TAKEN: u32 = u32::MAX;
+use super::survey::Survey;
+use super::value::{Dict, FULL, Kind, Span, TAKEN, Value, hash, map_room};
 
 /// A sequence of keys: another one and a key more. A key may be there twice; the last counts.
 #[derive(Clone, Copy, Debug)]
@@ -125,15 +21,12 @@ struct Shape {
 /// Longer texts are not compared with others.
 const SHORT: usize = 256;
 
-/// Why a heap takes no more.
-const FULL: &str = "it has more than 2^29 values of one kind, or 2^32 entries";
-
 /// All values of a pickle.
 #[derive(Debug)]
-pub(in super::super) struct Heap {
-    pub(super) slab: Vec<Value>,
-    pub(super) spans: Vec<Span>,
-    pub(super) dicts: Vec<Dict>,
+pub(crate) struct Heap {
+    pub(crate) slab: Vec<Value>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) dicts: Vec<Dict>,
     shapes: Vec<Shape>,
     next_shape: FxHashMap<(u32, Value), u32>,
     text: String,
@@ -141,20 +34,20 @@ pub(in super::super) struct Heap {
     incoming: Vec<u8>,
     /// Bytes that were looked through for UTF-8.
     #[cfg(test)]
-    pub(super) looked_through: usize,
+    pub(crate) looked_through: usize,
     /// Where each text ends.
     ends: Vec<usize>,
     /// The first text of each hash.
     known: FxHashMap<u64, u32>,
     /// Whole numbers of up to 64 bits, and longer ones.
-    pub(super) wide: Vec<i64>,
-    pub(super) huge: Vec<i128>,
-    pub(super) floats: Vec<f64>,
-    pub(super) survey: Survey,
+    pub(crate) wide: Vec<i64>,
+    pub(crate) huge: Vec<i128>,
+    pub(crate) floats: Vec<f64>,
+    pub(crate) survey: Survey,
 }
 
 impl Heap {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let empty = Shape { before: 0, key: Value::NONE, length: 0 };
         Self {
             slab: Vec::new(),
@@ -175,10 +68,9 @@ impl Heap {
         }
     }
 
-    pub(super) fn whole_of(&mut self, number: i128) -> Result<Value, &'static str> {
-        let narrow = i32::try_from(number).ok().filter(|&narrow| narrow << KIND_BITS >> KIND_BITS == narrow);
-        if let Some(narrow) = narrow {
-            return Ok(Value(narrow.cast_unsigned() << KIND_BITS | Kind::Whole as u32));
+    pub(crate) fn whole_of(&mut self, number: i128) -> Result<Value, &'static str> {
+        if let Some(narrow) = Value::of_whole(number) {
+            return Ok(narrow);
         }
         match i64::try_from(number) {
             Ok(wide) => {
@@ -187,23 +79,23 @@ impl Heap {
             }
             Err(_) => {
                 self.huge.push(number);
-                Value::at(Kind::Constant, CONSTANTS + self.huge.len() - 1)
+                Value::of_huge(self.huge.len() - 1)
             }
         }
     }
 
-    pub(super) fn float_of(&mut self, number: f64) -> Result<Value, &'static str> {
+    pub(crate) fn float_of(&mut self, number: f64) -> Result<Value, &'static str> {
         self.floats.push(number);
         Value::at(Kind::Float, self.floats.len() - 1)
     }
 
     /// The buffer that takes the bytes of a text before [`Self::text_of`].
-    pub(super) fn text_buffer(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn text_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.incoming
     }
 
     /// The text of what was put into the buffer.
-    pub(super) fn text_of(&mut self) -> Result<Value, String> {
+    pub(crate) fn text_of(&mut self) -> Result<Value, String> {
         let incoming = std::mem::take(&mut self.incoming);
         #[cfg(test)]
         {
@@ -245,19 +137,19 @@ impl Heap {
         &self.text[start..self.ends[index]]
     }
 
-    pub(super) fn list_of(&mut self) -> Result<Value, &'static str> {
+    pub(crate) fn list_of(&mut self) -> Result<Value, &'static str> {
         self.spans.push(Span { start: 0, length: 0, room: 0 });
         Value::at(Kind::List, self.spans.len() - 1)
     }
 
-    pub(super) fn tuple_of(&mut self, items: &[Value]) -> Result<Value, &'static str> {
+    pub(crate) fn tuple_of(&mut self, items: &[Value]) -> Result<Value, &'static str> {
         let mut span = Span { start: 0, length: 0, room: 0 };
         self.extend(&mut span, items)?;
         self.spans.push(span);
         Value::at(Kind::Tuple, self.spans.len() - 1)
     }
 
-    pub(super) fn dict_of(&mut self, byte: u64) -> Result<Value, &'static str> {
+    pub(crate) fn dict_of(&mut self, byte: u64) -> Result<Value, &'static str> {
         #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
         let byte = [(byte >> 32) as u32, byte as u32];
         self.dicts.push(Dict { shape: 0, start: 0, room: 0, byte });
@@ -265,7 +157,7 @@ impl Heap {
     }
 
     /// Appends to a list.
-    pub(super) fn append(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
+    pub(crate) fn append(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
         let index = list.index();
         self.survey.changes(list);
         let mut span = self.spans[index];
@@ -275,7 +167,7 @@ impl Heap {
     }
 
     /// Sets entries of a dict: key, value, key, value.
-    pub(super) fn set(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
+    pub(crate) fn set(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
         let index = dict.index();
         let Dict { mut shape, start, room, byte } = self.dicts[index];
         if shape == TAKEN {
@@ -342,7 +234,7 @@ impl Heap {
     }
 
     /// The entries of a list or a tuple.
-    pub(in super::super) fn items(&self, value: Value) -> Option<&[Value]> {
+    pub(crate) fn items(&self, value: Value) -> Option<&[Value]> {
         matches!(value.kind(), Kind::List | Kind::Tuple).then(|| {
             let span = self.spans[value.index()];
             &self.slab[span.start as usize..(span.start + span.length) as usize]
@@ -350,14 +242,14 @@ impl Heap {
     }
 
     /// A text, which costs the same however long it is.
-    pub(in super::super) fn text(&self, value: Value) -> Option<&str> {
+    pub(crate) fn text(&self, value: Value) -> Option<&str> {
         (value.kind() == Kind::Text).then(|| self.text_at(value.index()))
     }
 
     /// A whole number; True and False are 1 and 0 in Python.
-    pub(in super::super) fn integer(&self, value: Value) -> Option<i128> {
+    pub(crate) fn integer(&self, value: Value) -> Option<i128> {
         match value.kind() {
-            Kind::Whole => Some(i128::from(value.0.cast_signed() >> KIND_BITS)),
+            Kind::Whole => Some(i128::from(value.whole())),
             Kind::Wide => Some(i128::from(self.wide[value.index()])),
             Kind::Constant if matches!(value, Value::NONE | Value::TAKEN) => None,
             Kind::Constant => Some(match value.huge() {
@@ -369,31 +261,31 @@ impl Heap {
     }
 
     /// A whole number from 0 to 2^64 - 1.
-    pub(in super::super) fn whole(&self, value: Value) -> Option<u64> {
+    pub(crate) fn whole(&self, value: Value) -> Option<u64> {
         u64::try_from(self.integer(value)?).ok()
     }
 
     /// A number that is no whole one.
     #[cfg(test)]
-    pub(super) fn float(&self, value: Value) -> Option<f64> {
+    pub(crate) fn float(&self, value: Value) -> Option<f64> {
         (value.kind() == Kind::Float).then(|| self.floats[value.index()])
     }
 
     /// The shape of a dict, where its values begin, and the byte of the file at which it does.
-    pub(super) fn dict(&self, value: Value) -> Option<(u32, u32, u64)> {
+    pub(crate) fn dict(&self, value: Value) -> Option<(u32, u32, u64)> {
         let Dict { shape, start, .. } =
             *value.is_dict().then(|| &self.dicts[value.index()]).filter(|dict| dict.shape != TAKEN)?;
         Some((shape, start, self.byte_of(value)?))
     }
 
     /// The byte of the file at which a dict begins.
-    pub(in super::super) fn byte_of(&self, dict: Value) -> Option<u64> {
+    pub(crate) fn byte_of(&self, dict: Value) -> Option<u64> {
         let [high, low] = dict.is_dict().then(|| self.dicts[dict.index()].byte)?;
         Some(u64::from(high) << 32 | u64::from(low))
     }
 
     /// Bytes of its values, without the room that its vectors have to spare.
-    pub(in super::super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         size_of_val(&*self.slab)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.dicts)
@@ -409,48 +301,48 @@ impl Heap {
     }
 
     /// Takes a dict out: later references to it find nothing.
-    pub(super) fn take(&mut self, dict: Value) {
+    pub(crate) fn take(&mut self, dict: Value) {
         if dict.is_dict() {
             self.dicts[dict.index()].shape = TAKEN;
         }
     }
 
     /// Whether a value is a dict that was taken.
-    pub(in super::super) fn is_taken(&self, value: Value) -> bool {
+    pub(crate) fn is_taken(&self, value: Value) -> bool {
         value == Value::TAKEN || value.is_dict() && self.dicts[value.index()].shape == TAKEN
     }
 
     /// Changes whenever values get other numbers: what was kept by value is then void.
-    pub(in super::super) const fn generation(&self) -> u64 {
-        self.survey.generation()
+    pub(crate) const fn generation(&self) -> u64 {
+        self.survey.generation
     }
 
     /// The entries that a dict has in the slab.
-    pub(super) fn entries(&self, dict: Dict) -> std::ops::Range<usize> {
+    pub(crate) fn entries(&self, dict: Dict) -> std::ops::Range<usize> {
         let length = self.shapes.get(dict.shape as usize).map_or(0, |shape| shape.length);
         dict.start as usize..(dict.start + length) as usize
     }
 
     /// What a dict has for a key.
-    pub(super) fn value_of(&self, dict: Value, key: Value) -> Option<Value> {
+    pub(crate) fn value_of(&self, dict: Value, key: Value) -> Option<Value> {
         let (shape, start, _) = self.dict(dict)?;
         self.keys(shape).find(|(_, known)| *known == key).map(|(place, _)| self.value_at(start, place))
     }
 
     /// The value at a place behind the beginning of a dict.
-    pub(super) fn value_at(&self, start: u32, place: u32) -> Value {
+    pub(crate) fn value_at(&self, start: u32, place: u32) -> Value {
         self.slab[(start + place) as usize]
     }
 
     /// The keys of a shape with their places, the last first.
-    pub(super) fn keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
+    pub(crate) fn keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
         let of = |shape: u32| self.shapes[shape as usize];
         let all = std::iter::successors(Some(of(shape)), move |shape| Some(of(shape.before)));
         all.take_while(|shape| shape.length > 0).map(|shape| (shape.length - 1, shape.key))
     }
 
     /// The text value that texts equal to this short one are, those before and those to come.
-    pub(super) fn name(&mut self, text: &str) -> Value {
+    pub(crate) fn name(&mut self, text: &str) -> Value {
         self.find_text(text).unwrap_or_else(|| {
             // A heap that is full has no text that is equal to it.
             self.intern(text).unwrap_or(Value::NONE)
@@ -458,19 +350,10 @@ impl Heap {
     }
 
     /// The text value that is equal to this one, if any value is.
-    pub(super) fn find_text(&self, text: &str) -> Option<Value> {
+    pub(crate) fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
         Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text)
     }
-}
-
-/// Bytes of the entries of a map, each with the byte that says whether it is there.
-pub(super) fn map_room<K, V>(map: &FxHashMap<K, V>) -> usize {
-    map.len() * (size_of::<(K, V)>() + 1)
-}
-
-pub(super) fn hash(of: &(impl Hash + ?Sized)) -> u64 {
-    FxBuildHasher.hash_one(of)
 }
 
 #[cfg(test)]

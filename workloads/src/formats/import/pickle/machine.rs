@@ -2,15 +2,17 @@
 
 use std::io::{self, Read};
 
-use super::super::torch::BEHIND_ENTRY;
 use super::bytes::Bytes;
-use super::heap::{Heap, Value};
+use super::heap::Heap;
 use super::memo::Memo;
 use super::opcode;
+use super::value::Value;
 use crate::formats::{FormatError, InputLimits};
 
 /// The highest protocol. Protocol 5 adds opcodes for bytes outside the stream, which are refused like any other.
 const HIGHEST: u8 = 5;
+/// What stands behind the pickle in the archive of `torch.save`, which does not know the size before.
+const BEHIND_ENTRY: &[u8] = b"PK\x07\x08";
 /// More bytes than any input has: a length beyond is a lie that needs no reading.
 const LONGEST: u64 = 1 << 62;
 /// What was read may take `TIMES` its bytes in memory, and [`SMALL`] more. A recording that is held as a whole takes less than
@@ -24,7 +26,7 @@ const OFTEN: u64 = 4 << 10;
 const DEEPEST: usize = 1000;
 
 /// Takes the entries of lists while they are read. The lists lie in the list that the pickle's dict has for a key.
-pub(in super::super) trait Watch {
+pub(crate) trait Watch {
     /// The key.
     fn key(&self) -> &str;
 
@@ -41,7 +43,7 @@ pub(in super::super) trait Watch {
 /// # Errors
 ///
 /// The first thing that is wrong, with its byte: an opcode that is refused, a reference to nothing, an end too early.
-pub(in super::super) fn load(
+pub(crate) fn load(
     file: &str,
     input: impl Read,
     limits: InputLimits,
@@ -429,7 +431,9 @@ mod tests {
         let bytes = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94]\x94(K\x01M\x2c\x01J\xfe\xff\xff\xff\
             \x8a\x06\0\0\0\0\0\x01\x8a\x01\xffG\x3f\xf8\0\0\0\0\0\0\x88\x89N\x8c\x01x\x94\x85\x94eX\x01\0\0\0b)u.";
         let (mut heap, root) = load("p", &bytes[..]).expect("a pickle");
-        let record = super::super::Fields::new(&mut heap, ["a", "b"]).of(&heap, root).expect("a dict");
+        let record = crate::formats::import::pickle::Fields::new(&mut heap, ["a", "b"])
+            .of(&heap, root)
+            .expect("a dict");
         assert_eq!(record.byte, 11);
         let items = heap.items(record.values[0].expect("there")).expect("a list");
         let numbers: Vec<_> = items.iter().map(|&item| heap.integer(item)).collect();

@@ -21,7 +21,10 @@ mod heap;
 mod machine;
 mod memo;
 mod opcode;
+mod survey;
+mod value;
 
-pub(super) use fields::{Fields, Record};
-pub(super) use heap::{Heap, Value};
-pub(super) use machine::{Watch, load};
+pub(crate) use fields::{Fields, Record};
+pub(crate) use heap::Heap;
+pub(crate) use machine::{Watch, load};
+pub(crate) use value::Value;

@@ -73,12 +73,12 @@ const NAMES: [(u8, &str); 68] = [
 ];
 
 /// The name of an opcode.
-pub(super) fn name(opcode: u8) -> Option<&'static str> {
+pub(crate) fn name(opcode: u8) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == opcode).map(|(_, name)| *name)
 }
 
 /// Why an opcode is not performed.
-pub(super) fn refusal(opcode: u8) -> String {
+pub(crate) fn refusal(opcode: u8) -> String {
     let Some(name) = name(opcode) else { return format!("0x{opcode:02x} is no opcode of pickle") };
     match name {
         "GLOBAL" | "STACK_GLOBAL" | "REDUCE" | "INST" | "OBJ" | "NEWOBJ" | "NEWOBJ_EX" | "BUILD" | "EXT1"

@@ -7,22 +7,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::super::flatbuffer::{Broken, Spent, TABLE};
-use super::Left;
+use super::left::Left;
 use super::model::{Call, Model, Subgraph};
+use crate::formats::flatbuffer::{Broken, Spent, TABLE};
 
 /// Subgraphs that run each other.
 const DEEPEST: usize = 16;
 
 /// When a tensor is live.
 #[derive(Clone, Copy)]
-pub(super) struct Life {
-    pub(super) start: u64,
+pub(crate) struct Life {
+    pub(crate) start: u64,
     /// Inclusive.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// The step that makes it, by its number; none makes an input.
-    pub(super) step: Option<usize>,
-    pub(super) bytes: u64,
+    pub(crate) step: Option<usize>,
+    pub(crate) bytes: u64,
     /// Whether its subgraph gives it.
     is_output: bool,
     /// Whether it comes from outside of the model, or goes there.
@@ -30,7 +30,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) const fn category(self) -> &'static str {
+    pub(crate) const fn category(self) -> &'static str {
         match self {
             Self { is_ours: true, step: None, .. } => "input",
             Self { is_ours: true, is_output: true, .. } => "output",
@@ -41,22 +41,22 @@ impl Life {
 
 /// A subgraph that was run, with all that it runs.
 #[derive(Default)]
-pub(super) struct Lives<'m> {
+pub(crate) struct Lives<'m> {
     lives: BTreeMap<usize, Life>,
     /// The tensor whose memory a view is in.
-    pub(super) views: BTreeMap<usize, usize>,
+    pub(crate) views: BTreeMap<usize, usize>,
     /// What each operator that ran is called: `3:while`, `3:while/0:add`.
-    pub(super) ops: Vec<String>,
+    pub(crate) ops: Vec<String>,
     /// The same operators with their steps.
     calls: Vec<(u64, &'m Call)>,
     /// The subgraphs that ran.
-    pub(super) subgraphs: BTreeSet<usize>,
+    pub(crate) subgraphs: BTreeSet<usize>,
     /// The step that comes next.
     next: u64,
 }
 
 impl<'m> Lives<'m> {
-    pub(super) fn of(model: &'m Model, root: usize, spent: &mut Spent) -> Result<Self, Broken> {
+    pub(crate) fn of(model: &'m Model, root: usize, spent: &mut Spent) -> Result<Self, Broken> {
         let mut lives = Self::default();
         lives.run(model, root, (&mut Vec::new(), ""), spent)?;
         Ok(lives)
@@ -152,7 +152,7 @@ impl<'m> Lives<'m> {
     }
 
     /// The tensors that are planned, by number; the others are counted.
-    pub(super) fn planned(&self, model: &Model, left: &mut Left) -> Vec<(usize, Life)> {
+    pub(crate) fn planned(&self, model: &Model, left: &mut Left) -> Vec<(usize, Life)> {
         let all = self.subgraphs.iter().flat_map(|&number| model.subgraphs[number].tensors.clone());
         for tensor in all.filter(|tensor| !self.lives.contains_key(tensor)) {
             left.unused(&model.tensors[tensor]);
@@ -162,7 +162,7 @@ impl<'m> Lives<'m> {
     }
 
     /// Tensors that may be written over others, which end there: output, input.
-    pub(super) fn permissions(&self, model: &Model) -> Vec<(usize, usize)> {
+    pub(crate) fn permissions(&self, model: &Model) -> Vec<(usize, usize)> {
         let mut permissions = Vec::new();
         for (number, &(step, call)) in self.calls.iter().enumerate() {
             let &[output] = call.outputs.as_slice() else { continue };

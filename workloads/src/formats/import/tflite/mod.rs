@@ -16,21 +16,24 @@
 //! 2. TensorFlow Lite Micro, `docs/memory_management.md`: the offline plan in a model's metadata.
 //! 3. TensorFlow Lite Micro, `micro_allocation_info.cc`: `MarkAllocationLifetimes`.
 
+mod left;
 mod lives;
 mod model;
 mod operators;
 
 use std::collections::BTreeMap;
 
+use self::left::Left;
 use self::lives::{Life, Lives};
-use self::model::{Model, Tensor};
-use super::super::export::tflite_micro::{TENSORS_KEY, VIEWS_KEY};
-use super::super::flatbuffer::{Broken, Spent};
-use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Rule, Tally};
+use self::model::Model;
+use super::gather::{Found, Gather, Rule};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
+use crate::formats::flatbuffer::{Broken, Spent};
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const READER: Reader = Reader {
+pub(crate) use self::model::{METADATA, TENSORS_KEY, VIEWS_KEY};
+
+pub(crate) const READER: Reader = Reader {
     key: "tflite",
     title: "a TensorFlow Lite model, in the order of its operators",
     endings: &[".tflite"],
@@ -120,50 +123,6 @@ fn part(
     };
     let name = if root == 0 { name } else { format!("{name}#{root}") };
     gather.finish(name, Framework::new("TFLite"), dropped)
-}
-
-/// Tensors that are not planned.
-#[derive(Default)]
-struct Left {
-    constants: Tally,
-    variables: Tally,
-    unsized_: u64,
-    dynamic: u64,
-}
-
-impl Left {
-    /// Counts a tensor that no operator makes and that the subgraph is not given.
-    fn unused(&mut self, tensor: &Tensor) {
-        if tensor.has_data {
-            self.constants.add(tensor.bytes.unwrap_or(0));
-        }
-    }
-
-    /// Whether a tensor is planned; one that is not is counted.
-    fn keeps(&mut self, tensor: &Tensor) -> bool {
-        let bytes = tensor.bytes.unwrap_or(0);
-        match tensor {
-            Tensor { has_data: true, .. } => self.constants.add(bytes),
-            Tensor { is_variable: true, .. } => self.variables.add(bytes),
-            Tensor { bytes: None, .. } => self.unsized_ += 1,
-            _ => {
-                self.dynamic += u64::from(tensor.is_dynamic);
-                return true;
-            }
-        }
-        false
-    }
-
-    fn dropped(&self) -> Vec<Dropped> {
-        let mut dropped = Vec::new();
-        dropped.extend(self.constants.dropped("tensors with data", "they have memory of their own"));
-        dropped.extend(self.variables.dropped("variables", "they outlive the run"));
-        let why = "they have no size";
-        dropped.extend(Dropped::from_count(self.unsized_, "tensors of strings or resources", why));
-        let why = "planned as the file has them, with 1 there";
-        dropped.extend(Dropped::from_count(self.dynamic, "tensors with a dynamic dimension", why));
-        dropped
-    }
 }
 
 #[cfg(test)]

@@ -2,50 +2,56 @@
 
 use std::ops::Range;
 
-use super::super::super::export::tflite_micro::METADATA;
-use super::super::super::flatbuffer::{Broken, Spent, TABLE, Table, Vector};
 use super::operators;
+use crate::formats::flatbuffer::{Broken, Spent, TABLE, Table, Vector};
+
+/// The name of the metadata.
+pub(crate) const METADATA: &str = "OfflineMemoryAllocation";
+/// Metadata of a trace: how many tensors the model has.
+pub(crate) const TENSORS_KEY: &str = "tflite-tensors";
+/// Metadata of a trace: tensors that are in another's buffer, `14=12 15=12`.
+pub(crate) const VIEWS_KEY: &str = "tflite-views";
 
 /// What is read of a model.
-pub(super) struct Model {
+pub(crate) struct Model {
     /// Of all subgraphs, one subgraph after the other.
-    pub(super) tensors: Vec<Tensor>,
-    pub(super) subgraphs: Vec<Subgraph>,
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) subgraphs: Vec<Subgraph>,
     /// Offsets of the tensors, or -1; empty if there is no offline plan.
-    pub(super) offline: Vec<i32>,
+    pub(crate) offline: Vec<i32>,
 }
 
-pub(super) struct Tensor {
-    pub(super) name: String,
+pub(crate) struct Tensor {
+    pub(crate) name: String,
     /// None of strings and the like.
-    pub(super) bytes: Option<u64>,
-    pub(super) elements: u64,
-    pub(super) has_data: bool,
-    pub(super) is_variable: bool,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) elements: u64,
+    pub(crate) has_data: bool,
+    pub(crate) is_variable: bool,
     /// Whether a dimension is known only when it runs; the shape has 1 there.
-    pub(super) is_dynamic: bool,
+    pub(crate) is_dynamic: bool,
 }
 
-pub(super) struct Subgraph {
-    pub(super) name: String,
-    pub(super) tensors: Range<usize>,
+pub(crate) struct Subgraph {
+    pub(crate) name: String,
+    pub(crate) tensors: Range<usize>,
     /// Byte of its table.
-    pub(super) at: usize,
-    pub(super) inputs: Vec<usize>,
-    pub(super) outputs: Vec<usize>,
-    pub(super) calls: Vec<Call>,
+    pub(crate) at: usize,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) calls: Vec<Call>,
 }
 
 /// An operator of a subgraph.
-pub(super) struct Call {
-    pub(super) name: String,
-    pub(super) is_view: bool,
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) is_view: bool,
     /// How many of its first inputs have elements at the places of those that it makes of them.
-    pub(super) elementwise: usize,
-    pub(super) inputs: Vec<usize>,
-    pub(super) outputs: Vec<usize>,
+    pub(crate) elementwise: usize,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
     /// The subgraphs that it runs.
-    pub(super) runs: Vec<usize>,
+    pub(crate) runs: Vec<usize>,
 }
 
 /// What subgraphs share: buffers and operators.
@@ -58,7 +64,7 @@ struct Shared {
 }
 
 impl Model {
-    pub(super) fn of(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self, Broken> {
         let mut spent = Spent::of(bytes);
         let root = Table::root(bytes)?;
         let subgraphs = root.vector(2, 4)?;
@@ -73,7 +79,7 @@ impl Model {
     }
 
     /// The subgraphs that no other runs. The first is always one: with it a run begins.
-    pub(super) fn roots(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn roots(&self) -> impl Iterator<Item = usize> {
         let mut is_run = vec![false; self.subgraphs.len()];
         let calls = self.subgraphs.iter().flat_map(|subgraph| &subgraph.calls);
         calls.flat_map(|call| &call.runs).for_each(|&subgraph| is_run[subgraph] = true);

@@ -1,9 +1,9 @@
-use super::super::super::export::tflite_micro::tests::model;
-use super::super::super::flatbuffer::Table;
-use super::super::super::flatbuffer::testing::{Field, lead, write};
-use super::super::import;
-use super::super::testing::lives;
 use super::*;
+use crate::formats::export::tflite_micro::tests::model;
+use crate::formats::flatbuffer::Table;
+use crate::formats::flatbuffer::testing::{Field, lead, write};
+use crate::formats::import::import;
+use crate::formats::import::testing::lives;
 
 /// Codes of operators, and which subgraphs they run.
 const ABS: u32 = 101;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::Dropped;
-use super::super::gather::Tally;
-use super::{BEFORE, Life};
+use super::life::{BEFORE, Life};
+use crate::formats::import::Dropped;
+use crate::formats::import::gather::Tally;
 
 /// What did not fit the rules, counted.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Counts {
 
 /// The buffers of a device, event by event.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
+pub(crate) struct Lives {
     all: Vec<Life>,
     /// Address to buffer.
     live: FxHashMap<u64, usize>,
@@ -45,7 +45,7 @@ pub(super) struct Lives {
 
 impl Lives {
     /// Begins a buffer, whose `end` is not known yet.
-    pub(super) fn alloc(&mut self, life: Life) {
+    pub(crate) fn alloc(&mut self, life: Life) {
         let step = life.start;
         if let Some(old) = self.live.remove(&life.address) {
             self.all[old].end = step;
@@ -60,12 +60,12 @@ impl Lives {
         self.all.push(life);
     }
 
-    pub(super) fn request_free(&mut self, address: u64) {
+    pub(crate) fn request_free(&mut self, address: u64) {
         self.requested.insert(address);
     }
 
     /// Ends a buffer at `life.end`. If it is unknown, all but its start is as in `life`.
-    pub(super) fn free(&mut self, life: Life) {
+    pub(crate) fn free(&mut self, life: Life) {
         let (step, address) = (life.end, life.address);
         let was_requested = self.requested.remove(&address);
         match self.live.remove(&address) {
@@ -79,7 +79,7 @@ impl Lives {
     }
 
     /// Notes a block that is in use after the last event; it lives on to `life.end`.
-    pub(super) fn in_use(&mut self, life: Life) {
+    pub(crate) fn in_use(&mut self, life: Life) {
         if self.live.remove(&life.address).is_none() {
             self.before(life, true);
         }
@@ -111,14 +111,14 @@ impl Lives {
     }
 
     /// Gives those that have no category one, in the order in which they were made.
-    pub(super) fn name(&mut self, mut category: impl FnMut(&Life) -> Option<Arc<str>>) {
+    pub(crate) fn name(&mut self, mut category: impl FnMut(&Life) -> Option<Arc<str>>) {
         for life in self.all.iter_mut().filter(|life| life.category.is_none()) {
             life.category = category(life);
         }
     }
 
     /// Ends what is live at `end`. `knows_final` says whether [`Self::in_use`] has named all blocks in use.
-    pub(super) fn finish(mut self, end: u64, events: u64, knows_final: bool) -> (Vec<Life>, Vec<Dropped>) {
+    pub(crate) fn finish(mut self, end: u64, events: u64, knows_final: bool) -> (Vec<Life>, Vec<Dropped>) {
         for life in &mut self.all {
             if life.end == 0 {
                 life.end = end;

@@ -10,17 +10,17 @@ use super::messages::{ALLOC, FREE, HeapTrace, LogicalBuffer, SHARE_WITH};
 
 /// Buffers that share memory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// Their ids, the canonical one first.
-    pub(super) members: Vec<i64>,
+    pub(crate) members: Vec<i64>,
     /// Bytes of the largest.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// The event of the `ALLOC`.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// The event of the last `FREE`, or the number of events.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// The instruction of the `ALLOC`.
-    pub(super) instruction: String,
+    pub(crate) instruction: String,
 }
 
 /// The buffers of a trace, in order of their `ALLOC`.
@@ -28,7 +28,7 @@ pub(super) struct Shared {
 /// # Errors
 ///
 /// The event that makes no sense, and why.
-pub(super) fn lives(
+pub(crate) fn lives(
     trace: &HeapTrace,
     logical: &FxHashMap<i64, &LogicalBuffer>,
 ) -> Result<Vec<Shared>, (usize, String)> {
@@ -93,8 +93,8 @@ fn size(id: i64, logical: &FxHashMap<i64, &LogicalBuffer>) -> Result<u64, String
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::HeapEvent;
     use super::*;
+    use crate::formats::import::xla::messages::HeapEvent;
 
     /// Kind, buffer, canonical buffer.
     type Event = (i32, i64, i64);

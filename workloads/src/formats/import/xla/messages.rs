@@ -5,117 +5,117 @@ use prost::Message;
 use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HloProto {
+pub(crate) struct HloProto {
     #[prost(message, optional, tag = "1")]
-    pub(super) hlo_module: Option<HloModule>,
+    pub(crate) hlo_module: Option<HloModule>,
     #[prost(message, optional, tag = "3")]
-    pub(super) buffer_assignment: Option<BufferAssignment>,
+    pub(crate) buffer_assignment: Option<BufferAssignment>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HloModule {
+pub(crate) struct HloModule {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(message, repeated, tag = "3")]
-    pub(super) computations: Vec<HloComputation>,
+    pub(crate) computations: Vec<HloComputation>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HloComputation {
+pub(crate) struct HloComputation {
     #[prost(message, repeated, tag = "2")]
-    pub(super) instructions: Vec<HloInstruction>,
+    pub(crate) instructions: Vec<HloInstruction>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HloInstruction {
+pub(crate) struct HloInstruction {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[prost(string, tag = "2")]
-    pub(super) opcode: String,
+    pub(crate) opcode: String,
     #[prost(int64, tag = "35")]
-    pub(super) id: i64,
+    pub(crate) id: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct BufferAssignment {
+pub(crate) struct BufferAssignment {
     #[prost(message, repeated, tag = "1")]
-    pub(super) logical_buffers: Vec<LogicalBuffer>,
+    pub(crate) logical_buffers: Vec<LogicalBuffer>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) allocations: Vec<BufferAllocation>,
+    pub(crate) allocations: Vec<BufferAllocation>,
     #[prost(message, repeated, tag = "4")]
-    pub(super) heap_traces: Vec<HeapTrace>,
+    pub(crate) heap_traces: Vec<HeapTrace>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct LogicalBuffer {
+pub(crate) struct LogicalBuffer {
     #[prost(int64, tag = "1")]
-    pub(super) id: i64,
+    pub(crate) id: i64,
     #[prost(int64, tag = "2")]
-    pub(super) size: i64,
+    pub(crate) size: i64,
     #[prost(message, optional, tag = "3")]
-    pub(super) defined_at: Option<Location>,
+    pub(crate) defined_at: Option<Location>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Location {
+pub(crate) struct Location {
     /// Older files name the instruction, newer ones number it.
     #[prost(string, tag = "2")]
-    pub(super) instruction_name: String,
+    pub(crate) instruction_name: String,
     #[prost(int64, repeated, tag = "3")]
-    pub(super) shape_index: Vec<i64>,
+    pub(crate) shape_index: Vec<i64>,
     #[prost(int64, tag = "4")]
-    pub(super) instruction_id: i64,
+    pub(crate) instruction_id: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct BufferAllocation {
+pub(crate) struct BufferAllocation {
     #[prost(int64, tag = "1")]
-    pub(super) index: i64,
+    pub(crate) index: i64,
     #[prost(int64, tag = "2")]
-    pub(super) size: i64,
+    pub(crate) size: i64,
     #[prost(bool, tag = "3")]
-    pub(super) is_thread_local: bool,
+    pub(crate) is_thread_local: bool,
     #[prost(bool, tag = "5")]
-    pub(super) is_parameter: bool,
+    pub(crate) is_parameter: bool,
     #[prost(bool, tag = "7")]
-    pub(super) maybe_live_out: bool,
+    pub(crate) maybe_live_out: bool,
     #[prost(message, repeated, tag = "9")]
-    pub(super) assigned: Vec<Assigned>,
+    pub(crate) assigned: Vec<Assigned>,
     #[prost(bool, tag = "12")]
-    pub(super) is_constant: bool,
+    pub(crate) is_constant: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Assigned {
+pub(crate) struct Assigned {
     #[prost(int64, tag = "1")]
-    pub(super) buffer: i64,
+    pub(crate) buffer: i64,
     #[prost(int64, tag = "2")]
-    pub(super) offset: i64,
+    pub(crate) offset: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HeapTrace {
+pub(crate) struct HeapTrace {
     #[prost(message, repeated, tag = "1")]
-    pub(super) events: Vec<HeapEvent>,
+    pub(crate) events: Vec<HeapEvent>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct HeapEvent {
+pub(crate) struct HeapEvent {
     #[prost(int32, tag = "1")]
-    pub(super) kind: i32,
+    pub(crate) kind: i32,
     #[prost(int64, tag = "2")]
-    pub(super) buffer: i64,
+    pub(crate) buffer: i64,
     #[prost(string, tag = "4")]
-    pub(super) instruction: String,
+    pub(crate) instruction: String,
     /// The buffer whose memory this one shares.
     #[prost(int64, tag = "5")]
-    pub(super) canonical: i64,
+    pub(crate) canonical: i64,
 }
 
 /// Kinds of a [`HeapEvent`].
-pub(super) const ALLOC: i32 = 0;
-pub(super) const FREE: i32 = 1;
-pub(super) const SHARE_WITH: i32 = 2;
+pub(crate) const ALLOC: i32 = 0;
+pub(crate) const FREE: i32 = 1;
+pub(crate) const SHARE_WITH: i32 = 2;
 
 impl Known for HloProto {
     const LAYOUT: &'static Layout = &PROTO;

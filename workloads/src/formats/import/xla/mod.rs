@@ -14,6 +14,7 @@
 
 mod heap;
 mod messages;
+mod outside;
 mod text;
 
 use std::collections::BTreeSet;
@@ -21,12 +22,15 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use self::messages::{BufferAllocation, BufferAssignment, HeapTrace, HloModule, HloProto, LogicalBuffer};
-use super::super::{FormatError, ReadOptions};
-use super::gather::{Found, Gather, Rule, Tally, alignment, framework};
+use self::outside::{Kind, NAME, Outside, rule};
+use super::gather::{Found, Gather, framework};
 use super::protobuf::{Bytes, Value, decode, first_field, is_name, place};
 use super::{Dropped, Imported, Input, Part, Reader};
+use crate::formats::{FormatError, ReadOptions};
 
-pub(super) const HLO: Reader = Reader {
+pub(crate) use self::text::TEXT;
+
+pub(crate) const HLO: Reader = Reader {
     key: "xla-hlo",
     title: "XLA's dump of a module (*.hlo.pb) with its buffer assignment",
     endings: &[".hlo.pb"],
@@ -34,28 +38,6 @@ pub(super) const HLO: Reader = Reader {
     looks_like: is_hlo,
     read,
 };
-pub(super) const TEXT: Reader = Reader {
-    key: "xla-text",
-    title: "XLA's *-buffer-assignment.txt and *-live-range.txt, joined",
-    endings: &[],
-    has_lines: true,
-    looks_like: text::looks_like,
-    read: text::read,
-};
-
-const NAME: &str = "XLA";
-/// Offsets are multiples of this on a CPU, sizes are not.
-const ALIGNMENT: u64 = 64;
-/// The same on a GPU; no device that XLA knows needs more.
-const MOST_ALIGNMENT: u64 = 256;
-
-/// How XLA aligned buffers, by its own offsets.
-fn rule(offsets: impl Iterator<Item = u64>) -> Rule {
-    Rule { bytes: alignment(offsets, ALIGNMENT, MOST_ALIGNMENT), rounds: false, why: "XLA's own offsets are" }
-}
-
-/// What is left out of every trace, and why.
-const OUTSIDE: &str = "outside the heap that XLA plans";
 
 /// A message whose field 1 is one that begins with two names: of the module, and of its entry computation.
 fn is_hlo(start: &[u8]) -> bool {
@@ -216,16 +198,6 @@ impl<'p> Dump<'p> {
     }
 }
 
-/// What an allocation outside of every heap is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Parameter,
-    Constant,
-    ThreadLocal,
-    Output,
-    Other,
-}
-
 fn kind(allocation: &BufferAllocation) -> Kind {
     match allocation {
         BufferAllocation { is_parameter: true, .. } => Kind::Parameter,
@@ -233,26 +205,5 @@ fn kind(allocation: &BufferAllocation) -> Kind {
         BufferAllocation { is_thread_local: true, .. } => Kind::ThreadLocal,
         BufferAllocation { maybe_live_out: true, .. } => Kind::Output,
         _ => Kind::Other,
-    }
-}
-
-/// Allocations outside of every heap, by what they are for.
-#[derive(Default)]
-struct Outside([Tally; 5]);
-
-impl Outside {
-    fn add(&mut self, kind: Kind, bytes: u64) {
-        self.0[kind as usize].add(bytes);
-    }
-
-    fn dropped(&self) -> Vec<Dropped> {
-        const WHAT: [&str; 5] = [
-            "allocations of parameters",
-            "allocations of constants",
-            "allocations of threads",
-            "allocations of outputs",
-            "other allocations",
-        ];
-        self.0.iter().zip(WHAT).filter_map(|(tally, what)| tally.dropped(what, OUTSIDE)).collect()
     }
 }

@@ -7,22 +7,31 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::super::super::error::excerpt;
-use super::super::super::text::whole;
-use super::super::super::{FormatError, ReadOptions};
-use super::super::gather::{Found, Gather, framework};
-use super::super::{Dropped, Imported, Input, Part};
-use super::{Kind, NAME, Outside};
+use super::outside::{Kind, NAME, Outside, rule};
+use crate::formats::error::excerpt;
+use crate::formats::import::gather::{Found, Gather, framework};
+use crate::formats::import::{Dropped, Imported, Input, Part, Reader};
+use crate::formats::input::numbers::whole;
+use crate::formats::{FormatError, ReadOptions};
 
 const ASSIGNMENT: &str = "BufferAssignment:";
 const LIVE_RANGE: &str = "HloLiveRange";
 
-pub(super) fn looks_like(start: &[u8]) -> bool {
+pub(crate) const TEXT: Reader = Reader {
+    key: "xla-text",
+    title: "XLA's *-buffer-assignment.txt and *-live-range.txt, joined",
+    endings: &[],
+    has_lines: true,
+    looks_like,
+    read,
+};
+
+fn looks_like(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     start.starts_with(ASSIGNMENT.as_bytes()) || start.starts_with(LIVE_RANGE.as_bytes())
 }
 
-pub(super) fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
     let file = input.file().to_owned();
     let mut lines = input.lines();
     let mut dump = Dump::default();
@@ -163,7 +172,7 @@ impl Dump {
         gather.meta("framework", NAME);
         gather.meta("clock", "instructions");
         let (shared, unknown) = self.shared(allocation.values);
-        gather.align_as(super::rule(shared.iter().map(|shared| shared.value.offset)));
+        gather.align_as(rule(shared.iter().map(|shared| shared.value.offset)));
         let why = "nobody knows when they are live";
         dropped.extend(Dropped::from_count(unknown, "values without a live range", why));
         let folded: u64 = shared.iter().map(|shared| shared.others).sum();
@@ -309,9 +318,9 @@ fn cumulative(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::import;
-    use super::super::super::testing::lives;
     use super::*;
+    use crate::formats::import::import;
+    use crate::formats::import::testing::lives;
 
     fn read_text(text: &str) -> Result<Imported, FormatError> {
         let read = import("dump.txt", text.as_bytes(), None, &ReadOptions::default());

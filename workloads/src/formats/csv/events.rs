@@ -1,0 +1,290 @@
+//! The events shape of the trace CSV: `step,event,id,size[,stream]` and the columns of the buffers shape.
+//!
+//! At one step frees come before allocations, so an id may be freed and allocated again at the same step. A buffer that
+//! is never freed lives until the step after the last event. An id that is allocated again after its free gets a
+//! number: `x`, then `x#2`. Streams are read and ignored.
+//!
+//! The row of an allocation contains `alignment`, `offset`, `hint`, `gaps`, `may_overwrite`, `apart` and `arena`; they
+//! are empty in the row of a free. An id in `may_overwrite` or `apart` is the buffer with that id at that step.
+
+use std::borrow::Cow;
+
+use planlab_dsa::{Alignment, Label};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cells::{alignment, some};
+use super::header::{Column, Header};
+use super::rows::each_row;
+use crate::formats::error::excerpt;
+use crate::formats::input::lines::Lines;
+use crate::formats::input::numbers::{maybe, positive, whole};
+use crate::formats::trace::draft::{Draft, RawBuffer};
+use crate::formats::trace::ids::{escape, unescape};
+use crate::formats::trace::pauses::RawPause;
+use crate::formats::trace::pauses::gaps;
+use crate::formats::{Dialect, FormatError};
+
+/// Columns that describe a buffer, with their names; they must be empty in the row of a free.
+const OF_BUFFERS: [(Column, &str); 7] = [
+    (Column::Alignment, "alignment"),
+    (Column::Offset, "offset"),
+    (Column::Hint, "hint"),
+    (Column::Gaps, "gaps"),
+    (Column::MayOverwrite, "may_overwrite"),
+    (Column::Apart, "apart"),
+    (Column::Arena, "arena"),
+];
+/// Columns that repeat what the events say, or that only a plan has.
+const SENSELESS: [Column; 4] = [Column::Lower, Column::Upper, Column::End, Column::Overwrites];
+
+/// One line.
+struct Event {
+    line: u64,
+    step: u64,
+    alloc: bool,
+    id: Box<str>,
+    /// Bytes; 0 if a free gives no size.
+    size: u64,
+    category: Option<String>,
+    op: Option<String>,
+    demands: Option<Box<Demands>>,
+}
+
+/// The properties that an allocation requests besides its size.
+struct Demands {
+    align: Option<Alignment>,
+    pin: Option<u64>,
+    hint: Option<u64>,
+    gaps: Vec<RawPause>,
+    /// Ids, separated by spaces.
+    may_overwrite: String,
+    apart: String,
+    arena: String,
+}
+
+impl Event {
+    /// Whether its row refers to other buffers.
+    fn names_others(&self) -> bool {
+        self.demands
+            .as_ref()
+            .is_some_and(|demands| !(demands.may_overwrite.is_empty() && demands.apart.is_empty()))
+    }
+}
+
+/// Reads the lines after the header.
+pub(crate) fn read(
+    draft: &mut Draft<'_>,
+    header: &Header,
+    header_line: u64,
+    lines: &mut Lines<'_>,
+) -> Result<(), FormatError> {
+    let required =
+        [(Column::Step, "step"), (Column::Event, "event"), (Column::Id, "id"), (Column::Size, "size")];
+    let checked = header
+        .require(&required)
+        .and_then(|()| header.forbid(&SENSELESS, "has no meaning beside `event`: rows are events"));
+    checked.map_err(|reason| draft.error(header_line, reason))?;
+    let mut events = Vec::new();
+    each_row(draft, header, lines, |_, line, fields| {
+        events.push(event(header, fields, line)?);
+        Ok(())
+    })?;
+    events.sort_by_key(|event| event.step);
+    Pairing::default().pair(draft, &events)?;
+    draft.check_pauses()
+}
+
+fn event(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Event, String> {
+    let step = whole("step", header.get(fields, Column::Step))?;
+    let alloc = match header.get(fields, Column::Event) {
+        "alloc" => true,
+        "free" => false,
+        other => return Err(format!("the event `{}` is neither alloc nor free", excerpt(other))),
+    };
+    let id = header.get(fields, Column::Id);
+    if id.is_empty() {
+        return Err("the id is empty".to_owned());
+    }
+    let size = match header.get(fields, Column::Size) {
+        "" if !alloc => 0,
+        bytes if alloc => positive("size", bytes)?,
+        bytes => whole("size", bytes)?,
+    };
+    let demands = if alloc { demands(header, fields)? } else { demand_nothing(header, fields)? };
+    let category = some(header.get(fields, Column::Category));
+    let op = some(header.get(fields, Column::Op));
+    Ok(Event { line, step, alloc, id: id.into(), size, category, op, demands })
+}
+
+fn demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
+    if !OF_BUFFERS.iter().any(|&(column, _)| header.has(column)) {
+        return Ok(None);
+    }
+    let cell = |column| header.get(fields, column);
+    Ok(Some(Box::new(Demands {
+        align: alignment(cell(Column::Alignment))?,
+        pin: maybe("offset", cell(Column::Offset))?,
+        hint: maybe("hint", cell(Column::Hint))?,
+        gaps: gaps(cell(Column::Gaps), Dialect::HalfOpen)?,
+        may_overwrite: cell(Column::MayOverwrite).to_owned(),
+        apart: cell(Column::Apart).to_owned(),
+        arena: cell(Column::Arena).to_owned(),
+    })))
+}
+
+fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
+    let is_none = |column, cell: &str| {
+        cell.is_empty() || cell == "-1" && matches!(column, Column::Offset | Column::Hint)
+    };
+    let said = OF_BUFFERS.iter().find(|&&(column, _)| !is_none(column, header.get(fields, column)));
+    match said {
+        Some((column, name)) => Err(format!(
+            "a free has `{}` in the column `{name}`, which belongs to the row of the alloc",
+            excerpt(header.get(fields, *column))
+        )),
+        None => Ok(None),
+    }
+}
+
+/// The live buffers while the events are processed.
+#[derive(Default)]
+struct Pairing<'t> {
+    /// Id to buffer and line of its allocation.
+    live: FxHashMap<&'t str, (usize, u64)>,
+    /// The number of allocations of each id.
+    times: FxHashMap<&'t str, u32>,
+    /// The buffers of each id; empty if no buffer refers to another.
+    buffers: FxHashMap<&'t str, Vec<usize>>,
+    names: FxHashSet<String>,
+    sizes: Vec<u64>,
+}
+
+impl<'t> Pairing<'t> {
+    fn pair(mut self, draft: &mut Draft<'_>, events: &'t [Event]) -> Result<(), FormatError> {
+        let names_any = events.iter().any(Event::names_others);
+        let mut naming = Vec::new();
+        for group in events.chunk_by(|a, b| a.step == b.step) {
+            for event in group.iter().filter(|event| !event.alloc) {
+                let freed = self.free(draft, event, group);
+                freed.map_err(|reason| draft.error(event.line, reason))?;
+            }
+            for event in group.iter().filter(|event| event.alloc) {
+                let buffer = self.alloc(draft, event).map_err(|reason| draft.error(event.line, reason))?;
+                if names_any {
+                    self.buffers.entry(&event.id).or_default().push(buffer);
+                }
+                naming.extend(event.names_others().then_some((buffer, event)));
+            }
+        }
+        let Some(last) = events.last() else { return Ok(()) };
+        let Some(end) = last.step.checked_add(1) else {
+            return Err(draft.error(last.line, "a step of 2^64 - 1 leaves no room for the one after"));
+        };
+        self.live.values().for_each(|&(buffer, _)| draft.set_upper(buffer, end));
+        // The buffer behind an id is only known once every end is.
+        for (buffer, event) in naming {
+            self.link(draft, buffer, event).map_err(|reason| draft.error(event.line, reason))?;
+        }
+        Ok(())
+    }
+
+    fn link(&self, draft: &mut Draft<'_>, buffer: usize, event: &Event) -> Result<(), String> {
+        let Some(demands) = &event.demands else { return Ok(()) };
+        let may_overwrite = self.resolve(draft, buffer, &demands.may_overwrite)?;
+        let apart = self.resolve(draft, buffer, &demands.apart)?;
+        draft.may_overwrite(buffer, &may_overwrite);
+        draft.keep_apart(buffer, &apart);
+        Ok(())
+    }
+
+    /// Replaces the ids in a buffer's row by buffer names. If several buffers have an id, it means the one that is live
+    /// when the buffer is allocated.
+    fn resolve(&self, draft: &Draft<'_>, buffer: usize, ids: &str) -> Result<String, String> {
+        let (start, _) = draft.life(buffer);
+        let mut names = Vec::new();
+        for id in ids.split_ascii_whitespace() {
+            let plain = unescape(id);
+            let known = self.buffers.get(id).or_else(|| self.buffers.get(plain.as_str()));
+            names.push(match known.map(Vec::as_slice) {
+                // Not an id of the file; perhaps the name of a buffer with a repeated id, `x#2`.
+                None => id.to_owned(),
+                Some([only]) => escape(draft.name(*only)),
+                Some(several) => {
+                    let is_live = |other: &&usize| {
+                        let (lower, upper) = draft.life(**other);
+                        **other != buffer && lower <= start && start < upper
+                    };
+                    let live = several.iter().find(is_live).ok_or_else(|| {
+                        format!(
+                            "`{}` is not live at step {start}, and several buffers have the id",
+                            excerpt(id)
+                        )
+                    })?;
+                    escape(draft.name(*live))
+                }
+            });
+        }
+        Ok(names.join(" "))
+    }
+
+    fn free(&mut self, draft: &mut Draft<'_>, event: &Event, group: &[Event]) -> Result<(), String> {
+        let id = excerpt(&event.id);
+        let Some((buffer, line)) = self.live.remove(&*event.id) else {
+            let same_step = group.iter().find(|other| other.alloc && other.id == event.id);
+            return Err(match same_step {
+                Some(alloc) => format!(
+                    "a life of length zero: `{id}` is allocated (line {}) and freed at step {}",
+                    alloc.line, event.step
+                ),
+                None => format!("`{id}` is freed at step {}, but it is not live", event.step),
+            });
+        };
+        let size = self.sizes[buffer];
+        if event.size != 0 && event.size != size {
+            return Err(format!("`{id}` is freed with size {}, but line {line} gave it {size}", event.size));
+        }
+        draft.set_upper(buffer, event.step);
+        Ok(())
+    }
+
+    /// Adds a buffer and returns its number.
+    fn alloc(&mut self, draft: &mut Draft<'_>, event: &'t Event) -> Result<usize, String> {
+        if let Some((_, line)) = self.live.insert(&event.id, (draft.len(), event.line)) {
+            let id = excerpt(&event.id);
+            return Err(format!("`{id}` is allocated again, but it is live since line {line}"));
+        }
+        let demands = event.demands.as_deref();
+        let label = Label {
+            name: self.name(&event.id),
+            category: event.category.clone(),
+            op: event.op.clone(),
+            row: Some(event.line),
+            hint: demands.and_then(|demands| demands.hint),
+            ..Label::default()
+        };
+        self.sizes.push(event.size);
+        let arena = draft.arena(demands.map_or("", |demands| demands.arena.as_str()))?;
+        let raw = RawBuffer {
+            label,
+            lower: event.step,
+            upper: event.step,
+            size: event.size,
+            align: demands.and_then(|demands| demands.align),
+            pin: demands.and_then(|demands| demands.pin),
+            pauses: demands.map(|demands| demands.gaps.clone()).unwrap_or_default(),
+        };
+        Ok(draft.buffer(raw, arena))
+    }
+
+    /// A name that no other buffer has.
+    fn name(&mut self, id: &'t str) -> String {
+        let times = self.times.entry(id).or_default();
+        loop {
+            *times += 1;
+            let name = if *times == 1 { id.to_owned() } else { format!("{id}#{times}") };
+            if self.names.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}

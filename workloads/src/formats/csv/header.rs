@@ -1,0 +1,247 @@
+//! The header line: the order of the columns.
+
+use std::borrow::Cow;
+
+use strsim::osa_distance;
+
+use super::cells::split;
+use crate::formats::error::excerpt;
+use crate::nearest::did_you_mean;
+
+/// A valid trace has fewer columns; a longer line is not a header.
+const MOST_COLUMNS: usize = 256;
+
+/// The content of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Id,
+    Lower,
+    Upper,
+    /// The last step of the live range, inclusive.
+    End,
+    Size,
+    Alignment,
+    Offset,
+    Hint,
+    Gaps,
+    MayOverwrite,
+    Overwrites,
+    Apart,
+    Arena,
+    Category,
+    Op,
+    Step,
+    Event,
+    Stream,
+}
+
+impl Column {
+    /// One more than the largest discriminant.
+    const COUNT: usize = Self::Stream as usize + 1;
+
+    /// Columns that a misspelt name may mean: the file would silently lose their data.
+    const MISSPELT: [(Self, &'static str); 13] = [
+        (Self::Id, "id"),
+        (Self::Lower, "lower"),
+        (Self::Upper, "upper"),
+        (Self::Size, "size"),
+        (Self::Alignment, "alignment"),
+        (Self::Offset, "offset"),
+        (Self::Hint, "hint"),
+        (Self::Gaps, "gaps"),
+        (Self::MayOverwrite, "may_overwrite"),
+        (Self::Apart, "apart"),
+        (Self::Arena, "arena"),
+        (Self::Category, "category"),
+        (Self::Event, "event"),
+    ];
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "id" | "buffer" | "buffer_id" => Self::Id,
+            "lower" | "begin" | "start" => Self::Lower,
+            "upper" => Self::Upper,
+            "end" => Self::End,
+            "size" => Self::Size,
+            "alignment" => Self::Alignment,
+            "offset" => Self::Offset,
+            "hint" => Self::Hint,
+            "gaps" => Self::Gaps,
+            "may_overwrite" => Self::MayOverwrite,
+            "overwrites" => Self::Overwrites,
+            "apart" => Self::Apart,
+            "arena" => Self::Arena,
+            "category" => Self::Category,
+            "op" => Self::Op,
+            "step" => Self::Step,
+            "event" => Self::Event,
+            "stream" => Self::Stream,
+            _ => return None,
+        })
+    }
+}
+
+/// The position of each column.
+pub(crate) struct Header {
+    at: [Option<usize>; Column::COUNT],
+    names: Vec<String>,
+    /// Names of unknown columns.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Header {
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        let mut fields = Vec::new();
+        split(line, MOST_COLUMNS, &mut fields)?;
+        if fields.len() > MOST_COLUMNS {
+            return Err(format!("the header has more than {MOST_COLUMNS} columns: `{}`", excerpt(line)));
+        }
+        let names: Vec<String> = fields.iter().map(|field| field.to_ascii_lowercase()).collect();
+        let mut header = Self { at: [None; Column::COUNT], names, unknown: Vec::new() };
+        for index in 0..header.names.len() {
+            header.enter(index)?;
+        }
+        if let (Some(upper), Some(end)) = (header.at(Column::Upper), header.at(Column::End)) {
+            return Err(header.twice(upper, end));
+        }
+        Ok(header)
+    }
+
+    fn enter(&mut self, index: usize) -> Result<(), String> {
+        match Column::of(&self.names[index]) {
+            None => self.unknown.push(self.names[index].clone()),
+            Some(column) => match self.at[column as usize] {
+                Some(first) => return Err(self.twice(first, index)),
+                None => self.at[column as usize] = Some(index),
+            },
+        }
+        Ok(())
+    }
+
+    fn twice(&self, first: usize, second: usize) -> String {
+        format!("the columns `{}` and `{}` say the same thing", self.names[first], self.names[second])
+    }
+
+    /// Rejects an unknown column whose name resembles a column that the header lacks.
+    pub(crate) fn no_typo(&self) -> Result<(), String> {
+        for name in &self.unknown {
+            let mut lacks = Column::MISSPELT.iter().filter(|&&(column, _)| !self.has(column));
+            if let Some((_, meant)) = lacks.find(|(_, known)| is_slip(name, known)) {
+                return Err(format!("unknown column `{}`{}", excerpt(name), did_you_mean(&[meant])));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn at(&self, column: Column) -> Option<usize> {
+        self.at[column as usize]
+    }
+
+    pub(crate) fn has(&self, column: Column) -> bool {
+        self.at(column).is_some()
+    }
+
+    /// How many of its columns are known.
+    pub(crate) fn known(&self) -> usize {
+        self.at.iter().flatten().count()
+    }
+
+    /// Whether the rows are events rather than buffers.
+    pub(crate) fn is_events(&self) -> bool {
+        self.has(Column::Event)
+    }
+
+    /// Rejects a header that lacks one of `columns`, each given with its name.
+    pub(crate) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
+        let missing = columns.iter().filter(|&&(column, _)| !self.has(column));
+        let missing: Vec<String> = missing.map(|(_, name)| format!("`{name}`")).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut shown = String::new();
+        for name in &self.names {
+            let separator = if shown.is_empty() { "" } else { ", " };
+            if shown.len() > 300 {
+                shown.push_str(", ...");
+                break;
+            }
+            shown = format!("{shown}{separator}`{}`", excerpt(name));
+        }
+        let columns = if missing.len() == 1 { "column" } else { "columns" };
+        let is_other = self.names.len() == 1 && self.names[0].contains([';', '\t']);
+        let hint = if is_other { "; columns are separated by commas" } else { "" };
+        Err(format!("missing {columns} {}; the header has {shown}{hint}", missing.join(", ")))
+    }
+
+    /// Rejects a header that has one of `columns`.
+    pub(crate) fn forbid(&self, columns: &[Column], why: &str) -> Result<(), String> {
+        match columns.iter().find_map(|&column| self.at(column)) {
+            Some(index) => Err(format!("the column `{}` {why}", self.names[index])),
+            None => Ok(()),
+        }
+    }
+
+    /// Splits a row; rejects one whose number of fields differs from the header's.
+    pub(crate) fn row<'a>(&self, line: &'a str) -> Result<Vec<Cow<'a, str>>, String> {
+        let columns = self.names.len();
+        let mut fields = Vec::with_capacity(columns);
+        split(line, columns, &mut fields)?;
+        match fields.len() {
+            count if count == columns => Ok(fields),
+            count if count > columns => Err(format!("more fields than the header's {columns}")),
+            count => Err(format!("{count} fields, but the header has {columns}")),
+        }
+    }
+
+    /// The field of a column; empty if the column does not exist.
+    pub(crate) fn get<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
+        self.at(column).map_or("", |index| &fields[index])
+    }
+}
+
+/// Whether a name differs from a column's by one letter (by two for long names), or is a prefix of it. Short words are
+/// too similar to each other to decide.
+fn is_slip(name: &str, known: &str) -> bool {
+    const SHORT: usize = 3;
+    const LONG: usize = 8;
+    // Column names are ASCII, and far shorter than this.
+    let start: String = name.chars().take(32).collect();
+    let most = if known.len() < LONG { 1 } else { 2 };
+    let is_beginning = start.chars().count() > SHORT && known.starts_with(name);
+    known.len() > SHORT && (osa_distance(&start, known) <= most || is_beginning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_a_word_of_its_own() {
+        let meant = |name: &str| {
+            let header = Header::parse(&format!("id,lower,upper,size,{name}")).expect("a header");
+            header.no_typo().err()
+        };
+        for (name, known) in [
+            ("aligment", "alignment"),
+            ("Allignement", "alignment"),
+            ("align", "alignment"),
+            ("ofset", "offset"),
+            ("hints", "hint"),
+            ("gap", "gaps"),
+            ("may-overwrite", "may_overwrite"),
+            ("arenas", "arena"),
+        ] {
+            let expected = format!("unknown column `{}`; did you mean `{known}`?", name.to_ascii_lowercase());
+            assert_eq!(meant(name), Some(expected));
+        }
+        // The last four resemble a column that is present, or one without any data here.
+        for name in [
+            "name", "kind", "layer", "time", "type", "device", "segment", "comment", "line", "ptr", "idx",
+            "sizes", "power", "ops", "stop",
+        ] {
+            assert_eq!(meant(name), None, "{name}");
+        }
+        let header = Header::parse("id,lower,uper,size").expect("a header");
+        assert!(header.no_typo().is_err_and(|reason| reason.contains("`upper`")));
+    }
+}

@@ -1,0 +1,206 @@
+//! What shape an operator's outputs have, for the operators that nets are made of.
+//!
+//! The rules are those of ONNX's operator documentation. A value whose shape the file itself says needs none; an operator
+//! without a rule is refused, with the advice to let ONNX's own shape inference write the shapes into the file.
+
+use super::call::{Call, one, range};
+use super::value::{BOOL, FLOAT, INT32, INT64, UINT8, Value};
+use super::{einsum, reshapes, resize, windows};
+use crate::formats::import::onnx::messages::Attribute;
+
+/// Each element of the output is made from that of the first input at the same place.
+#[rustfmt::skip]
+pub(crate) const ELEMENTWISE: &[&str] = &[
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Ceil",
+    "Celu", "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu",
+    "Log", "Neg", "Not", "PRelu", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin",
+    "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+];
+/// Other outputs that are shaped as the first input.
+#[rustfmt::skip]
+const AS_FIRST: &[&str] = &[
+    "CumSum", "Dropout", "Gelu", "GroupNormalization", "Hardmax", "Identity", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish",
+    "RMSNormalization", "Scatter", "ScatterElements", "ScatterND", "SimplifiedLayerNormalization", "Softmax",
+    "Swish", "Trilu",
+];
+/// Numpy's broadcasting, in the type of the first input.
+#[rustfmt::skip]
+pub(crate) const BROADCAST: &[&str] = &[
+    "Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Mean", "Min", "Mod", "Mul",
+    "Pow", "Sub", "Sum",
+];
+/// The same, with truth values.
+#[rustfmt::skip]
+pub(crate) const COMPARE: &[&str] = &[
+    "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor",
+];
+
+/// The outputs of a node, as many as are known of.
+///
+/// # Errors
+///
+/// Why nothing is known.
+pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let op = call.node.op_type.as_str();
+    let domain = call.node.domain.as_deref().unwrap_or_default();
+    if !["", "ai.onnx"].contains(&domain) {
+        return Err(format!("operators of `{domain}` have no rule here"));
+    }
+    match op {
+        _ if ELEMENTWISE.contains(&op) || AS_FIRST.contains(&op) => as_first(call),
+        _ if BROADCAST.contains(&op) => broadcast(call, None),
+        _ if COMPARE.contains(&op) => broadcast(call, Some(BOOL)),
+        "Where" => broadcast_where(call),
+        "IsNaN" | "IsInf" => one(BOOL, &call.value(0)?.shape),
+        "Cast" => one(elem(call, "to")?, &call.value(0)?.shape),
+        "CastLike" => one(call.value(1)?.elem, &call.value(0)?.shape),
+        "QuantizeLinear" => one(call.maybe(2).map_or(UINT8, |zero| zero.elem), &call.value(0)?.shape),
+        "DequantizeLinear" => one(call.value(1)?.elem, &call.value(0)?.shape),
+        "Conv" => windows::convolution(call, 1, call.value(0)?.elem),
+        "ConvInteger" => windows::convolution(call, 1, INT32),
+        "QLinearConv" => windows::convolution(call, 3, quantized(call)?),
+        "ConvTranspose" => windows::transposed(call),
+        "MaxPool" | "AveragePool" | "LpPool" => windows::pool(call),
+        "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(call),
+        "Gemm" => gemm(call),
+        "MatMul" => matmul(call, 1, call.value(0)?.elem),
+        "MatMulInteger" => matmul(call, 1, INT32),
+        "QLinearMatMul" => matmul(call, 3, quantized(call)?),
+        "Einsum" => einsum::infer(call),
+        "Constant" => constant(call),
+        "ConstantOfShape" => constant_of_shape(call),
+        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => as_first(call),
+        "Range" => ranged(call),
+        "LSTM" | "GRU" | "RNN" => recurrent(call),
+        "Resize" | "Upsample" => resize::infer(call),
+        _ => reshapes::infer(call),
+    }
+}
+
+fn as_first(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let first = call.value(0)?;
+    let mut outputs = vec![Value::new(first.elem, first.shape.clone())];
+    if call.node.op_type == "Dropout" {
+        outputs.push(Value::new(BOOL, first.shape.clone()));
+    }
+    Ok(outputs)
+}
+
+/// The element type that an attribute names.
+fn elem(call: &Call<'_>, name: &str) -> Result<i32, String> {
+    i32::try_from(call.int(name, 0)).map_err(|_| format!("`{name}` is no element type"))
+}
+
+/// The shape that two broadcast to.
+fn joined(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
+    let rank = a.len().max(b.len());
+    let at =
+        |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |place| shape[place]);
+    let join = |axis| match (at(a, axis), at(b, axis)) {
+        (a, b) if a == b || b == 1 => Ok(a),
+        (1, b) => Ok(b),
+        (a, b) => Err(format!("{a} and {b} do not broadcast")),
+    };
+    (0..rank).map(join).collect()
+}
+
+fn broadcast(call: &Call<'_>, elem: Option<i32>) -> Result<Vec<Value>, String> {
+    let first = call.value(0)?;
+    let mut shape = first.shape.clone();
+    for at in 1..call.node.inputs.len() {
+        shape = joined(&shape, &call.value(at)?.shape)?;
+    }
+    one(elem.unwrap_or(first.elem), &shape)
+}
+
+fn broadcast_where(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (condition, yes, no) = (call.value(0)?, call.value(1)?, call.value(2)?);
+    one(yes.elem, &joined(&joined(&condition.shape, &yes.shape)?, &no.shape)?)
+}
+
+fn gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.value(0)?, call.value(1)?);
+    let ([a0, a1], [b0, b1]) = (&a.shape[..], &b.shape[..]) else {
+        return Err("its inputs are no matrices".to_owned());
+    };
+    let rows = if call.int("transA", 0) != 0 { a1 } else { a0 };
+    let columns = if call.int("transB", 0) != 0 { b0 } else { b1 };
+    one(a.elem, &[*rows, *columns])
+}
+
+/// The element type of the output of an operator on quantized values: that of its last zero point.
+fn quantized(call: &Call<'_>) -> Result<i32, String> {
+    Ok(call.value(7)?.elem)
+}
+
+/// A product of the first input and another one.
+fn matmul(call: &Call<'_>, other: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.value(0)?, call.value(other)?);
+    if a.rank() == 0 || b.rank() == 0 {
+        return Err("one of its inputs is a single number".to_owned());
+    }
+    // A vector stands for a matrix of one row, or one column, that the product loses again.
+    let (batch_a, rows) = match a.shape[..] {
+        [_] => (&[][..], None),
+        _ => (&a.shape[..a.rank() - 2], Some(a.shape[a.rank() - 2])),
+    };
+    let (batch_b, columns) = match b.shape[..] {
+        [_] => (&[][..], None),
+        _ => (&b.shape[..b.rank() - 2], Some(b.shape[b.rank() - 1])),
+    };
+    let mut shape = joined(batch_a, batch_b)?;
+    shape.extend(rows);
+    shape.extend(columns);
+    one(elem, &shape)
+}
+
+fn constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    if let Some(tensor) = call.tensor("value") {
+        return Ok(vec![Value::of_tensor(tensor)?]);
+    }
+    let [Attribute { name, i, floats, ints, .. }] = &call.node.attributes[..] else {
+        return Err("a constant of no value".to_owned());
+    };
+    match (name.as_str(), i) {
+        ("value_int", Some(int)) => Ok(vec![Value::new(INT64, []).with_ints(Some(vec![*int]))]),
+        ("value_ints", _) => Ok(vec![Value::of_ints(ints.clone())]),
+        ("value_float", _) => one(FLOAT, &[]),
+        ("value_floats", _) => {
+            let value = Value::new(FLOAT, [floats.len() as u64]);
+            Ok(vec![value.with_floats(Some(floats.clone()))])
+        }
+        _ => Err(format!("a constant given as `{name}` has no rule here")),
+    }
+}
+
+fn constant_of_shape(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let shape = call.ints(0).ok_or("its shape is known only when the net runs")?;
+    let shape = shape.iter().map(|&dim| u64::try_from(dim)).collect::<Result<Vec<_>, _>>();
+    let elem = call.tensor("value").and_then(|value| value.data_type).unwrap_or(FLOAT);
+    one(elem, &shape.map_err(|_| "a negative dimension")?)
+}
+
+fn ranged(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let first = |at: usize| call.ints(at).and_then(|ints| ints.first().copied());
+    let (Some(start), Some(limit), Some(step)) = (first(0), first(1), first(2)) else {
+        return Err("its bounds are known only when the net runs".to_owned());
+    };
+    one(call.value(0)?.elem, &[range(start, limit, step).ok_or("a step of 0")?])
+}
+
+/// LSTM, GRU and RNN: all states, then the last ones.
+fn recurrent(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.value(0)?;
+    let [first, second, _] = input.shape[..] else {
+        return Err("its input has not three dimensions".to_owned());
+    };
+    let hidden = u64::try_from(call.int("hidden_size", 0)).map_err(|_| "a negative hidden_size")?;
+    let ways = if call.text("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
+    // With layout 1 the batch comes first.
+    let (all, last) = match call.int("layout", 0) {
+        0 => ([first, ways, second, hidden], [ways, second, hidden]),
+        _ => ([first, second, ways, hidden], [first, ways, hidden]),
+    };
+    Ok(vec![Value::new(input.elem, all), Value::new(input.elem, last), Value::new(input.elem, last)])
+}

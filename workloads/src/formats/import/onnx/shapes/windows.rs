@@ -1,0 +1,162 @@
+//! Shapes of what slides a window over its input: convolutions and pools.
+
+use super::call::Call;
+use super::value::{INT64, Value};
+
+/// The attributes of a window, for each spatial dimension.
+struct Window {
+    kernel: Vec<u64>,
+    strides: Vec<u64>,
+    dilations: Vec<u64>,
+    before: Vec<u64>,
+    after: Vec<u64>,
+    auto: Auto,
+    ceil: bool,
+}
+
+/// `auto_pad`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Auto {
+    NotSet,
+    Valid,
+    Same,
+}
+
+impl Window {
+    fn of(call: &Call<'_>, kernel: Vec<u64>) -> Result<Self, String> {
+        let rank = kernel.len();
+        let list = |name: &str, count: usize, default: u64| match call.list(name) {
+            Some(ints) if ints.len() == count => ints.iter().map(|&int| unsigned(name, int)).collect(),
+            Some(ints) => Err(format!("`{name}` has {} numbers, not {count}", ints.len())),
+            None => Ok(vec![default; count]),
+        };
+        let mut pads: Vec<u64> = list("pads", 2 * rank, 0)?;
+        let after = pads.split_off(rank);
+        let strides: Vec<u64> = list("strides", rank, 1)?;
+        if strides.contains(&0) || kernel.contains(&0) {
+            return Err("a stride or a kernel is 0".to_owned());
+        }
+        let auto = match call.text("auto_pad").as_deref() {
+            None | Some("" | "NOTSET") => Auto::NotSet,
+            Some("VALID") => Auto::Valid,
+            Some("SAME_UPPER" | "SAME_LOWER") => Auto::Same,
+            Some(other) => return Err(format!("unknown auto_pad `{other}`")),
+        };
+        let dilations = list("dilations", rank, 1)?;
+        Ok(Self {
+            kernel,
+            strides,
+            dilations,
+            before: pads,
+            after,
+            auto,
+            ceil: call.int("ceil_mode", 0) != 0,
+        })
+    }
+
+    /// The extent of the window along a dimension.
+    fn extent(&self, at: usize) -> Option<u64> {
+        self.dilations[at].checked_mul(self.kernel[at] - 1)?.checked_add(1)
+    }
+
+    /// How often the window fits along a dimension.
+    fn slide(&self, at: usize, input: u64) -> Option<u64> {
+        let stride = self.strides[at];
+        if self.auto == Auto::Same {
+            return Some(input.div_ceil(stride));
+        }
+        let (before, after) =
+            if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
+        let room = input.checked_add(before)?.checked_add(after)?.checked_sub(self.extent(at)?)?;
+        if !self.ceil {
+            return Some(room / stride + 1);
+        }
+        let count = room.div_ceil(stride) + 1;
+        // A window that would begin in the padding behind the input does not count.
+        let begins_behind = (count - 1).checked_mul(stride)? >= input.checked_add(before)?;
+        Some(count - u64::from(begins_behind))
+    }
+
+    /// The extent that slides this often, for a transposed convolution.
+    fn spread(&self, at: usize, input: u64, extra: u64) -> Option<u64> {
+        let stride = self.strides[at];
+        if self.auto == Auto::Same {
+            return input.checked_mul(stride);
+        }
+        let all =
+            stride.checked_mul(input.checked_sub(1)?)?.checked_add(self.extent(at)?)?.checked_add(extra)?;
+        let (before, after) =
+            if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
+        all.checked_sub(before)?.checked_sub(after)
+    }
+}
+
+fn unsigned(name: &str, int: i64) -> Result<u64, String> {
+    u64::try_from(int).map_err(|_| format!("`{name}` has the negative number {int}"))
+}
+
+/// Spatial dimensions: all behind the batch and the channels.
+fn spatial<'v>(call: &Call<'v>) -> Result<&'v [u64], String> {
+    call.value(0)?.shape.get(2..).ok_or_else(|| "its input has no spatial dimensions".to_owned())
+}
+
+fn misfit() -> String {
+    "the window does not fit its input".to_owned()
+}
+
+/// A convolution of the first input with the weights that are another one.
+pub(crate) fn convolution(call: &Call<'_>, weight: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (input, weight) = (call.value(0)?, call.value(weight)?);
+    let space = spatial(call)?;
+    let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
+    let window = Window::of(call, kernel.to_vec())?;
+    let mut shape = vec![input.shape[0], weight.shape[0]];
+    for (at, &extent) in space.iter().enumerate() {
+        shape.push(window.slide(at, extent).ok_or_else(misfit)?);
+    }
+    Ok(vec![Value::new(elem, shape)])
+}
+
+pub(crate) fn transposed(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (input, weight) = (call.value(0)?, call.value(1)?);
+    let space = spatial(call)?;
+    let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
+    let window = Window::of(call, kernel.to_vec())?;
+    let channels =
+        weight.shape[1].checked_mul(unsigned("group", call.int("group", 1))?).ok_or_else(misfit)?;
+    let mut shape = vec![input.shape[0], channels];
+    let said = call.list("output_shape").filter(|said| said.len() >= space.len());
+    let extra = call.list("output_padding").unwrap_or_default();
+    for (at, &extent) in space.iter().enumerate() {
+        shape.push(match said {
+            Some(said) => unsigned("output_shape", said[said.len() - space.len() + at])?,
+            None => {
+                let extra = unsigned("output_padding", extra.get(at).copied().unwrap_or(0))?;
+                window.spread(at, extent, extra).ok_or_else(misfit)?
+            }
+        });
+    }
+    Ok(vec![Value::new(input.elem, shape)])
+}
+
+pub(crate) fn pool(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.value(0)?;
+    let space = spatial(call)?;
+    let kernel = call.list("kernel_shape").filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
+    let kernel = kernel.iter().map(|&int| unsigned("kernel_shape", int)).collect::<Result<Vec<_>, _>>()?;
+    let window = Window::of(call, kernel)?;
+    let mut shape = input.shape[..2].to_vec();
+    for (at, &extent) in space.iter().enumerate() {
+        shape.push(window.slide(at, extent).ok_or_else(misfit)?);
+    }
+    // MaxPool's second output has the places of the largest.
+    Ok(vec![Value::new(input.elem, shape.clone()), Value::new(INT64, shape)])
+}
+
+pub(crate) fn global_pool(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.value(0)?;
+    let mut shape = input.shape.clone();
+    spatial(call)?;
+    shape[2..].fill(1);
+    Ok(vec![Value::new(input.elem, shape)])
+}

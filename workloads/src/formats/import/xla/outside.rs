@@ -1,0 +1,49 @@
+//! What both forms of XLA's dumps say in the same words: alignment, and allocations outside of every heap.
+
+use crate::formats::import::Dropped;
+use crate::formats::import::gather::{Rule, Tally, alignment};
+
+pub(crate) const NAME: &str = "XLA";
+/// Offsets are multiples of this on a CPU, sizes are not.
+const ALIGNMENT: u64 = 64;
+/// The same on a GPU; no device that XLA knows needs more.
+const MOST_ALIGNMENT: u64 = 256;
+
+/// How XLA aligned buffers, by its own offsets.
+pub(crate) fn rule(offsets: impl Iterator<Item = u64>) -> Rule {
+    Rule { bytes: alignment(offsets, ALIGNMENT, MOST_ALIGNMENT), rounds: false, why: "XLA's own offsets are" }
+}
+
+/// What is left out of every trace, and why.
+const OUTSIDE: &str = "outside the heap that XLA plans";
+
+/// What an allocation outside of every heap is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Parameter,
+    Constant,
+    ThreadLocal,
+    Output,
+    Other,
+}
+
+/// Allocations outside of every heap, by what they are for.
+#[derive(Default)]
+pub(crate) struct Outside([Tally; 5]);
+
+impl Outside {
+    pub(crate) fn add(&mut self, kind: Kind, bytes: u64) {
+        self.0[kind as usize].add(bytes);
+    }
+
+    pub(crate) fn dropped(&self) -> Vec<Dropped> {
+        const WHAT: [&str; 5] = [
+            "allocations of parameters",
+            "allocations of constants",
+            "allocations of threads",
+            "allocations of outputs",
+            "other allocations",
+        ];
+        self.0.iter().zip(WHAT).filter_map(|(tally, what)| tally.dropped(what, OUTSIDE)).collect()
+    }
+}

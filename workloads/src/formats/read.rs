@@ -1,0 +1,54 @@
+//! Reads a trace, whatever its format.
+
+use std::io::{self, Read};
+
+use super::error::excerpt;
+use super::input::lines::Lines;
+use super::input::unpacked::Unpacked;
+use super::{FormatError, InputLimits, ReadOptions, Trace, import, own};
+
+/// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`](crate::formats::import)) that
+/// holds one trace, or whose trace the options name. `file` is what errors call it.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its line.
+pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Trace, FormatError> {
+    read_trace_from(file, bytes, options)
+}
+
+/// The same from what need not be in memory as a whole: a file, a pipe.
+///
+/// # Errors
+///
+/// As [`read_trace`].
+pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
+    let mut input = Unpacked::new(file, input)?;
+    if let Some(reader) = import::recognise(file, input.start()) {
+        return import::read_one(reader, file, input, options);
+    }
+    if let Some(part) = &options.part {
+        return Err(FormatError::new(
+            file,
+            1,
+            format!("it holds one trace, and no part `{}`", excerpt(part)),
+        ));
+    }
+    own::read_own(file, input, options)
+}
+
+/// Reads to the end, and keeps nothing: says whether an input is a file of another tool, or text, within the limits.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its line: a limit, the encoding, the compression.
+pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
+    let mut unpacked = Unpacked::new(file, input)?;
+    if import::recognise(file, unpacked.start()).is_some() {
+        let read = io::copy(&mut unpacked.limited(limits.unpacked()), &mut io::sink());
+        return read.map(drop).map_err(|error| FormatError::new(file, 1, error.to_string()));
+    }
+    let mut lines = Lines::of(file, unpacked, limits);
+    while lines.next_line()?.is_some() {}
+    Ok(())
+}

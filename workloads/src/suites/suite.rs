@@ -1,0 +1,287 @@
+//! A suite: its text, its groups, and the errors in it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use include_dir::{Dir, File, include_dir};
+use serde::Deserialize;
+
+use super::group::Group;
+use super::schedule_group::ScheduleGroup;
+use crate::catalog::WorkloadError;
+use crate::external::ExternalError;
+use crate::formats::{InputLimits, read_document};
+use crate::glob::glob;
+use crate::nearest::{did_you_mean, nearest};
+
+static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
+
+/// Which planners run on which workloads.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// Its purpose, and how to read its results.
+    pub analysis: String,
+    /// Limits for all groups.
+    pub limits: Limits,
+    /// The groups, in file order.
+    pub groups: Vec<Group>,
+    /// The groups of schedules, in file order.
+    pub schedules: Vec<ScheduleGroup>,
+    /// The expected heights.
+    pub expect: Vec<Expectation>,
+    /// Names of the embedded suites whose groups and expectations it includes.
+    include: Vec<String>,
+    pub(super) file: String,
+    pub(super) text: String,
+}
+
+/// Limits of a suite.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// `mip/*` planners run on workloads with at most this many buffers.
+    pub mip_max_buffers: usize,
+    /// Timed runs of a cell.
+    pub samples: u32,
+    /// A cell whose first run takes longer than this, in seconds, is timed once.
+    pub single_above: f64,
+    /// Whether each cell runs in its own process, so that its peak memory is unaffected by other cells. Default: quick
+    /// planners share a process on small workloads.
+    pub alone: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { mip_max_buffers: 300, samples: 5, single_above: 1.0, alone: false }
+    }
+}
+
+/// An expected height.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Expectation {
+    /// The workload's key.
+    pub workload: String,
+    /// The planner's key.
+    pub planner: String,
+    /// The height in bytes.
+    pub height: u64,
+}
+
+/// Why a suite cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuiteError {
+    /// No suite has this name.
+    #[error("there is no suite `{name}`{}", did_you_mean(nearest))]
+    Unknown {
+        /// The given name.
+        name: String,
+        /// Similar names.
+        nearest: Vec<String>,
+    },
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The file is invalid.
+    #[error("{file}:{line}: {reason}")]
+    Bad {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The error.
+        reason: String,
+    },
+    /// A file with a trace that the suite names cannot be read.
+    #[error(transparent)]
+    File(#[from] ExternalError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSuite {
+    name: String,
+    analysis: String,
+    #[serde(default)]
+    include: Vec<String>,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    group: Vec<Group>,
+    #[serde(default)]
+    schedule: Vec<ScheduleGroup>,
+    #[serde(default)]
+    expect: Vec<Expectation>,
+}
+
+/// The embedded suites.
+///
+/// # Panics
+///
+/// If an embedded suite is damaged, which the tests rule out.
+#[must_use]
+pub fn builtin() -> &'static [Suite] {
+    static ALL: OnceLock<Vec<Suite>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::new();
+        // Suites that include others come after the included ones.
+        let (plain, composed): (Vec<_>, Vec<_>) = files(&SUITES)
+            .into_iter()
+            .partition(|file| !file.contents_utf8().is_some_and(|text| text.contains("\ninclude")));
+        for file in plain.into_iter().chain(composed) {
+            let name = format!("suites/{}", file.path().display());
+            let text = file.contents_utf8().expect("suites are text");
+            all.push(parse(&name, text, &all).expect("embedded suites are valid"));
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })
+}
+
+/// The files of a folder and of those in it.
+fn files(folder: &'static Dir<'static>) -> Vec<&'static File<'static>> {
+    folder.files().chain(folder.dirs().flat_map(files)).collect()
+}
+
+impl Suite {
+    /// An embedded suite by its name, or one in a file (a name with `/` or ending in `.toml`).
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`]: the suite does not exist (with similar names), or the file is invalid.
+    pub fn find(name: &str) -> Result<Self, SuiteError> {
+        if let Some(suite) = builtin().iter().find(|suite| suite.name == name) {
+            return Ok(suite.clone());
+        }
+        if name.contains('/') || name.ends_with(".toml") {
+            return Self::read(Path::new(name));
+        }
+        let names = builtin().iter().map(|suite| suite.name.as_str());
+        let nearest = nearest(name, names).into_iter().map(str::to_owned).collect();
+        Err(SuiteError::Unknown { name: name.to_owned(), nearest })
+    }
+
+    /// Reads a suite from a file.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`]: why the file cannot be read, or the error in it with its line.
+    pub fn read(path: &Path) -> Result<Self, SuiteError> {
+        let file = path.display().to_string();
+        let input = fs::File::open(path).map_err(|source| SuiteError::Io { file: file.clone(), source })?;
+        let text = read_document(&file, input, InputLimits::default()).map_err(|error| SuiteError::Bad {
+            file: file.clone(),
+            line: usize::try_from(error.line()).unwrap_or(usize::MAX),
+            reason: error.reason().to_owned(),
+        })?;
+        parse(&file, &text, builtin())
+    }
+
+    /// An error at the line of the file that contains `what`.
+    pub(super) fn bad(&self, what: &str, error: &WorkloadError) -> SuiteError {
+        self.wrong(what, error.to_string())
+    }
+
+    pub(super) fn wrong(&self, what: &str, reason: String) -> SuiteError {
+        let quoted = format!("\"{what}\"");
+        let named = |text: &str| {
+            let position = |part: &str| text.lines().position(|line| line.contains(part));
+            position(&quoted).or_else(|| position(what)).map(|index| index + 1)
+        };
+        self.at(&named, reason)
+    }
+
+    /// The indices of the names that match one of the patterns, ascending.
+    pub(super) fn matching(
+        &self,
+        what: &str,
+        patterns: &[String],
+        names: &[&str],
+    ) -> Result<Vec<usize>, SuiteError> {
+        for pattern in patterns {
+            if !names.iter().any(|name| glob(pattern, name)) {
+                let near = nearest(pattern, names.iter().copied());
+                return Err(
+                    self.wrong(pattern, format!("there is no {what} `{pattern}`{}", did_you_mean(&near)))
+                );
+            }
+        }
+        let fits = |&at: &usize| patterns.iter().any(|pattern| glob(pattern, names[at]));
+        Ok((0..names.len()).filter(fits).collect())
+    }
+
+    /// An error at the line that `find` finds in the text of this suite or of an included one; otherwise at the first
+    /// line.
+    pub(super) fn at(&self, find: &dyn Fn(&str) -> Option<usize>, reason: String) -> SuiteError {
+        let (file, line) = self.place(find).unwrap_or((&self.file, 1));
+        SuiteError::Bad { file: file.to_owned(), line, reason }
+    }
+
+    fn place(&self, find: &dyn Fn(&str) -> Option<usize>) -> Option<(&str, usize)> {
+        if let Some(line) = find(&self.text) {
+            return Some((&self.file, line));
+        }
+        let mut included = builtin().iter().filter(|suite| self.include.contains(&suite.name));
+        included.find_map(|suite| suite.place(find))
+    }
+}
+
+pub(super) fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
+    let bad = |at: usize, reason: String| {
+        let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        SuiteError::Bad { file: file.to_owned(), line, reason }
+    };
+    let raw: RawSuite = toml::from_str(text).map_err(|error| {
+        bad(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
+    })?;
+    let RawSuite { name, analysis, include, limits, group: mut groups, schedule: mut schedules, mut expect } =
+        raw;
+    let place = |what: &str| text.find(what).unwrap_or(0);
+    if let Some(group) =
+        groups.iter().find(|group| group.time_limit.is_some() && !group.time_limits.is_empty())
+    {
+        let planners = group.planners.join(", ");
+        return Err(bad(
+            place("time_limits"),
+            format!("time_limit and time_limits of one group: {planners}"),
+        ));
+    }
+    for wrong in groups.iter().flat_map(|group| group.time_limits.iter().copied().chain(group.time_limit)) {
+        if !(wrong.is_finite() && wrong > 0.0 && wrong < 1e9) {
+            return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
+        }
+    }
+    if let Some((field, fault)) = schedules.iter().find_map(ScheduleGroup::fault) {
+        return Err(bad(place(field), fault));
+    }
+    for other in &include {
+        let Some(suite) = known.iter().find(|suite| suite.name == *other) else {
+            let near = nearest(other, known.iter().map(|suite| suite.name.as_str()));
+            return Err(bad(place(other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
+        };
+        groups.extend(suite.groups.iter().cloned());
+        schedules.extend(suite.schedules.iter().cloned());
+        expect.extend(suite.expect.iter().cloned());
+    }
+    if groups.is_empty() && schedules.is_empty() {
+        return Err(bad(0, "the suite has neither a [[group]] nor a [[schedule]]".to_owned()));
+    }
+    if let Some((what, fault)) = groups.iter().find_map(Group::fault) {
+        return Err(bad(place(what), fault.to_owned()));
+    }
+    let (file, text) = (file.to_owned(), text.to_owned());
+    Ok(Suite { name, analysis, limits, groups, schedules, expect, include, file, text })
+}
