@@ -1,15 +1,17 @@
 //! Finds every workload by its key, whatever its origin.
 
+mod error;
+mod origin;
+
 use std::path::{Path, PathBuf};
 
-use crate::external::{self, External, ExternalError};
+use self::origin::{Families, Models, Origin, Processes, RecordedNets};
+use crate::external::{self, External};
 use crate::files::{self, FileWorkload};
-use crate::formats::{FormatError, InputLimits, Trace};
-use crate::models::{self, ModelError};
-use crate::nearest::{did_you_mean, nearest};
-use crate::process::{self, Process, ProcessError};
-use crate::recorded::{self, Recorded};
-use crate::synthetic::{self, ParameterError};
+use crate::formats::{InputLimits, Trace};
+use crate::nearest::nearest;
+
+pub use error::WorkloadError;
 
 /// The available workloads: recorded ones, public ones in a corpus folder, synthetic ones, and the caller's own files.
 ///
@@ -30,48 +32,6 @@ pub struct Catalog {
     notices: Vec<String>,
     files: Vec<FileWorkload>,
     limits: InputLimits,
-}
-
-/// Why a workload is not available.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkloadError {
-    /// No workload has this key.
-    #[error("there is no workload `{key}`{}", did_you_mean(nearest))]
-    Unknown {
-        /// The given key.
-        key: String,
-        /// Similar keys.
-        nearest: Vec<String>,
-    },
-    /// The key names a public instance, but its source is missing.
-    #[error("there is no workload `{key}`: {notice}")]
-    Absent {
-        /// The given key.
-        key: String,
-        /// What is missing, and how to fetch it.
-        notice: String,
-    },
-    /// The synthetic key does not name an instance.
-    #[error(transparent)]
-    Synthetic(#[from] ParameterError),
-    /// The model key does not name an instance.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// A recorded file is damaged.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// A public instance, or a file of the caller's own, cannot be read.
-    #[error(transparent)]
-    External(#[from] ExternalError),
-    /// A recorded trace does not determine the process that contains it.
-    #[error("there is no workload `{key}`: {source}")]
-    Process {
-        /// The given key.
-        key: String,
-        /// What the trace lacks.
-        source: ProcessError,
-    },
 }
 
 impl Catalog {
@@ -118,37 +78,23 @@ impl Catalog {
         &self.notices
     }
 
-    /// The keys of all recorded and public workloads, of the processes that contain recorded ones (see [`process`]), of
-    /// the caller's files, and of a selection of generated ones. Models and synthetic families have countless instances, see [`models`] and
-    /// [`synthetic`].
+    /// The origins, in the order of their keys.
+    fn origins(&self) -> [&dyn Origin; 6] {
+        [&RecordedNets, &Processes, &self.external, &self.files, &Models, &Families]
+    }
+
+    /// The keys of all recorded and public workloads, of the processes that contain recorded ones (see
+    /// [`process`](crate::process)), of the caller's files, and of a selection of generated ones. Models and synthetic
+    /// families have countless instances, see [`models`](crate::models) and [`synthetic`](crate::synthetic).
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        let recorded = || recorded::manifest().workload.iter().map(|entry| entry.key.clone());
-        let processes = recorded().filter_map(|key| process::process_of(&key));
-        let external = self.external.iter().map(|entry| entry.key.clone());
-        let generated = models::selection().into_iter().chain(synthetic::selection());
-        let files = self.files.iter().map(|file| file.key.clone());
-        recorded().chain(processes).chain(external).chain(files).chain(generated).collect()
+        self.origins().iter().flat_map(|origin| origin.keys()).collect()
     }
 
     /// A description of a workload in one line; `None` if the key does not exist.
     #[must_use]
     pub fn describe(&self, key: &str) -> Option<String> {
-        if let Some(entry) = recorded::recorded(key) {
-            return Some(describe_recorded(entry));
-        }
-        if let Some(window) = recorded_window(key) {
-            let parts = "initialisation, a warm-up iteration, the window";
-            return Some(format!("the process that {} was cut from, by its own marks: {parts}", window.key));
-        }
-        if let Some(entry) = self.external(key) {
-            let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();
-            return Some(format!("public instance, {}{capacity}", entry.path.display()));
-        }
-        if let Some(file) = self.file(key) {
-            return Some(format!("{} buffers, {}", file.buffers, file.path.display()));
-        }
-        models::describe(key).or_else(|| synthetic::describe(key))
+        self.origins().iter().find_map(|origin| origin.describe(key))
     }
 
     /// The number of buffers of a workload; avoids reading the workload if possible.
@@ -157,16 +103,8 @@ impl Catalog {
     ///
     /// Like [`Catalog::load`].
     pub fn buffers(&self, key: &str) -> Result<usize, WorkloadError> {
-        if let Some(entry) = recorded::recorded(key) {
-            return Ok(entry.buffers);
-        }
-        if let Some(file) = self.file(key) {
-            return Ok(file.buffers);
-        }
-        if is_synthetic(key) {
-            return Ok(synthetic::buffers(key)?);
-        }
-        Ok(self.load(key)?.instance.len())
+        let buffers = self.origins().iter().find_map(|origin| origin.buffers(key, self.limits));
+        buffers.unwrap_or_else(|| Err(self.unknown(key)))
     }
 
     /// Reads or generates a workload. Its metadata `workload` is the key.
@@ -175,29 +113,8 @@ impl Catalog {
     ///
     /// [`WorkloadError`]; for an unknown key it contains similar ones.
     pub fn load(&self, key: &str) -> Result<Trace, WorkloadError> {
-        if let Some(entry) = recorded::recorded(key) {
-            return Ok(entry.trace()?);
-        }
-        if let Some(window) = recorded_window(key) {
-            return process_trace(key, &window.trace()?);
-        }
-        if let Some(entry) = self.external(key) {
-            return Ok(entry.trace(self.limits)?);
-        }
-        if let Some(file) = self.file(key) {
-            return Ok(file.trace(self.limits)?);
-        }
-        if is_synthetic(key) {
-            return Ok(synthetic::load(key)?);
-        }
-        if models::is_model(key) {
-            return Ok(models::load(key)?);
-        }
-        Err(self.unknown(key))
-    }
-
-    fn external(&self, key: &str) -> Option<&External> {
-        self.external.iter().find(|entry| entry.key == key)
+        let trace = self.origins().iter().find_map(|origin| origin.load(key, self.limits));
+        trace.unwrap_or_else(|| Err(self.unknown(key)))
     }
 
     /// Why this key has no workload.
@@ -218,24 +135,4 @@ impl Catalog {
         let nearest = nearest(key, keys.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
         WorkloadError::Unknown { key: key.chars().take(200).collect(), nearest }
     }
-}
-
-fn is_synthetic(key: &str) -> bool {
-    key.starts_with("synthetic/")
-}
-
-/// The recorded workload from which the process of a key is reconstructed.
-fn recorded_window(key: &str) -> Option<&'static Recorded> {
-    process::window_of(key).and_then(recorded::recorded)
-}
-
-fn process_trace(key: &str, window: &Trace) -> Result<Trace, WorkloadError> {
-    let process = Process::of(window).and_then(|process| process.trace());
-    let mut trace = process.map_err(|source| WorkloadError::Process { key: key.to_owned(), source })?;
-    trace.name_workload(key);
-    Ok(trace)
-}
-
-fn describe_recorded(entry: &Recorded) -> String {
-    format!("{} buffers, load {}; {}", entry.buffers, entry.load, entry.provenance)
 }

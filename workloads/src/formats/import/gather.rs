@@ -48,11 +48,9 @@ pub(crate) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most
 
 /// A trace in the making.
 pub(crate) struct Gather<'f> {
-    file: &'f str,
     rule: Option<Rule>,
     draft: Draft<'f>,
     unique: UniqueNames,
-    names: Vec<String>,
     placement: Vec<Option<u64>>,
     without_size: u64,
     without_life: Tally,
@@ -80,11 +78,9 @@ impl Tally {
 impl<'f> Gather<'f> {
     pub(crate) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
         Self {
-            file,
             rule: None,
             draft: Draft::new(file, options),
             unique: UniqueNames::new("#"),
-            names: Vec::new(),
             placement: Vec::new(),
             without_size: 0,
             without_life: Tally::default(),
@@ -106,7 +102,7 @@ impl<'f> Gather<'f> {
     /// Aligns offsets, and rounds sizes up, to multiples of `bytes`. The line is where the file says so.
     pub(crate) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
         let said = self.draft.comment(line, &format!("alignment: {bytes}"));
-        said.map_err(|reason| FormatError::new(self.file, line, reason))
+        said.map_err(|reason| self.draft.error(line, reason))
     }
 
     /// Takes a buffer in and says its number; `None` for one that has no bytes or is never live, which is counted.
@@ -119,15 +115,13 @@ impl<'f> Gather<'f> {
             self.without_life.add(found.size);
             return None;
         }
-        let name = self.unique.unique(&plain(&found.name));
         let label = Label {
-            name: name.clone(),
+            name: self.unique.unique(&plain(&found.name)),
             category: found.category.map(str::to_owned),
             op: found.op.map(|op| plain(&op)),
             row: found.row,
             ..Label::default()
         };
-        self.names.push(name);
         self.placement.push(found.place);
         let raw = RawBuffer {
             label,
@@ -142,7 +136,7 @@ impl<'f> Gather<'f> {
 
     /// `output` may take the place of `input`.
     pub(crate) fn may_overwrite(&mut self, output: usize, input: usize) {
-        self.draft.may_overwrite(output, &escape(&self.names[input]));
+        self.draft.may_overwrite(output, &escape(self.draft.name(input)));
     }
 
     /// The trace, with the framework's own placement if the file has one. Reports what it could not take in. It may have no
