@@ -447,8 +447,7 @@ const fn bits(kind: u8) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::formats::flatbuffer::testing::{Field, write};
-    use crate::formats::import::import;
-    use crate::formats::import::testing::lives;
+    use crate::formats::import::testing::{lives, parts, read, told};
 
     /// Made by ExecuTorch's own `flatc` from its schema (1.5.1).
     const SMALL: &[u8] = include_bytes!("../../../../fuzz/corpus/executorch/small.pte");
@@ -473,21 +472,18 @@ mod tests {
     #[test]
     fn a_method_of_many_memories_is_refused() {
         let most = u32::try_from(MOST_MEMORIES).expect("small");
-        let read = |count| import("m.pte", &memories(count)[..], None, &ReadOptions::default());
-        let imported = read(most).expect("valid").expect("known");
+        let imported = read("m.pte", memories(most)).expect("valid");
         assert_eq!(imported.parts.len(), MOST_MEMORIES);
         assert_eq!(lives(&imported.parts[1].trace), [("1", (0, 1), 64)]);
-        let error = read(most + 1).expect_err("too many");
+        let error = read("m.pte", memories(most + 1)).expect_err("too many");
         assert_eq!(error.reason(), "a method with 257 memories, more than 256");
         assert!(error.byte() > Some(8));
     }
 
     #[test]
     fn a_method_is_a_part_for_each_memory() {
-        let imported =
-            import("small.pte", SMALL, None, &ReadOptions::default()).expect("valid").expect("known");
-        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["forward/memory-1", "forward/memory-2"]);
+        let imported = read("small.pte", SMALL).expect("valid");
+        assert_eq!(parts(&imported), ["forward/memory-1", "forward/memory-2"]);
         let part = &imported.parts[0];
         assert_eq!(
             lives(&part.trace),
@@ -511,9 +507,8 @@ mod tests {
         let label = &imported.parts[1].trace.labels.buffers[0];
         assert_eq!(label.requested.map(planlab_dsa::Bytes::get), Some(100));
         assert_eq!(imported.parts[1].framework.as_ref().expect("said").placement, [Some(1 << 32)]);
-        let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            told(&imported),
             [
                 "1 tensors with data (2048 bytes): they have memory of their own",
                 "1 tensors without a place (32 bytes): the program gives them memory while it runs",

@@ -335,8 +335,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::import;
-    use crate::formats::import::testing::lives;
+    use crate::formats::import::testing::{lives, read};
 
     /// Two graphs; in the first, `c` takes the place of `a`, which is larger.
     const LOG: &str = "llama: hello\n\
@@ -356,8 +355,7 @@ mod tests {
         exec: SCALE (x (input)) <= w\n";
 
     fn read_log(text: &str) -> Result<Imported, FormatError> {
-        let read = import("debug.log", text.as_bytes(), None, &ReadOptions::default());
-        read.map(|imported| imported.expect("recognised"))
+        read("debug.log", text)
     }
 
     #[test]

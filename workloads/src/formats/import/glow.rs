@@ -181,11 +181,10 @@ impl Net {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::import;
+    use crate::formats::import::testing::{parts, read, told};
 
     fn nets(text: &str) -> Result<Imported, FormatError> {
-        let read = import("nets.txt", text.as_bytes(), None, &ReadOptions::default());
-        read.map(|imported| imported.expect("recognised"))
+        read("nets.txt", text)
     }
 
     #[test]
@@ -193,8 +192,7 @@ mod tests {
         let text = "# words\nMODEL a b\nALIGN 64\nALLOC 1 100\nALLOC 2 10\nFREE 1\nALLOC 3 1\nFREE 2\nFREE 3\n\
                     MEM 192\nEFF 1.000000\nMODEL c\nALLOC 1 5\nFREE 1\n";
         let imported = nets(text).expect("valid");
-        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["a b", "c"]);
+        assert_eq!(parts(&imported), ["a b", "c"]);
         let part = &imported.parts[0];
         let lives: Vec<(u32, u32)> =
             part.trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
@@ -209,12 +207,10 @@ mod tests {
     fn nets_without_a_buffer_are_left_out() {
         let imported =
             nets("MODEL a\nALLOC 1 0\nMODEL b\nALLOC 1 4\nFREE 1\nMODEL c\n").expect("one has a buffer");
-        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["b"]);
-        let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
+        assert_eq!(parts(&imported), ["b"]);
         let expected =
             ["1 buffers of no bytes: they need no place", "2 traces: no buffer in them needs a place: a, c"];
-        assert_eq!(told, expected);
+        assert_eq!(told(&imported), expected);
         let error = nets("MODEL a\nALLOC 1 0\nMODEL b\n").expect_err("nothing is left").to_string();
         assert_eq!(error, "nets.txt:1: there is no buffer in it that needs a place");
     }

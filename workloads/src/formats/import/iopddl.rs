@@ -76,12 +76,10 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::import;
-    use crate::formats::import::testing::lives;
+    use crate::formats::import::testing::{lives, read};
 
     fn problem(text: &str) -> Result<Imported, FormatError> {
-        let read = import("problem.json", text.as_bytes(), None, &ReadOptions::default());
-        read.map(|imported| imported.expect("recognised"))
+        read("problem.json", text)
     }
 
     #[test]

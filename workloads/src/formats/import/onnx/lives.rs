@@ -318,26 +318,10 @@ fn is_weight(op: &str, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::onnx::messages::{
-        Attribute, Dim, Shape, Tensor, TensorType, Type, ValueInfo,
-    };
+    use crate::formats::import::onnx::messages::{Attribute, Tensor};
+    use crate::formats::import::onnx::testing::{floats, graph, node};
 
     const VERSIONS: Versions = Versions { format: 10, operators: 22 };
-
-    fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Node {
-        Node {
-            op_type: op.to_owned(),
-            inputs: inputs.iter().map(|&name| name.to_owned()).collect(),
-            outputs: outputs.iter().map(|&name| name.to_owned()).collect(),
-            ..Node::default()
-        }
-    }
-
-    fn floats(name: &str, dims: &[i64]) -> ValueInfo {
-        let dims = dims.iter().map(|&dim| Dim { value: Some(dim), param: None }).collect();
-        let tensor = TensorType { elem_type: 1, shape: Some(Shape { dims }) };
-        ValueInfo { name: name.to_owned(), of: Some(Type { tensor: Some(tensor) }) }
-    }
 
     fn play(graph: &Graph) -> Vec<(&str, u64, u64, u64)> {
         let shapes = Shapes::of(graph, &[]).expect("known");
@@ -347,31 +331,30 @@ mod tests {
 
     #[test]
     fn a_view_is_the_buffer_that_it_shows() {
-        let graph = Graph {
-            nodes: vec![
+        let graph = graph(
+            vec![
                 node("Relu", &["x"], &["a"]),
                 node("Flatten", &["a"], &["b"]),
                 node("Identity", &["b"], &["c"]),
                 node("Relu", &["x"], &["d"]),
                 node("Add", &["c", "d"], &["y"]),
             ],
-            inputs: vec![floats("x", &[1, 4])],
-            outputs: vec![floats("y", &[1, 4])],
-            ..Graph::default()
-        };
+            vec![floats("x", &[1, 4])],
+            vec![floats("y", &[1, 4])],
+        );
         assert_eq!(play(&graph), [("x", 0, 3, 16), ("a", 0, 4, 16), ("d", 3, 4, 16), ("y", 4, 4, 16)]);
+    }
+
+    fn initializer() -> Tensor {
+        Tensor { dims: vec![2], data_type: Some(1), name: Some("c".to_owned()), ..Tensor::default() }
     }
 
     /// The values that have a buffer, in a net that adds its input to what `nodes` make of the initializer `c`.
     fn buffers_beside(nodes: Vec<Node>, last: &str, versions: Versions) -> Vec<String> {
-        let c = Tensor { dims: vec![2], data_type: Some(1), name: Some("c".to_owned()), ..Tensor::default() };
-        let graph = Graph {
-            nodes: [nodes, vec![node("Add", &["x", last], &["y"])]].concat(),
-            initializers: vec![c],
-            inputs: vec![floats("x", &[2]), floats("c", &[2])],
-            outputs: vec![floats("y", &[2])],
-            ..Graph::default()
-        };
+        let nodes = [nodes, vec![node("Add", &["x", last], &["y"])]].concat();
+        let inputs = vec![floats("x", &[2]), floats("c", &[2])];
+        let graph =
+            Graph { initializers: vec![initializer()], ..graph(nodes, inputs, vec![floats("y", &[2])]) };
         let shapes = Shapes::of(&graph, &[]).expect("known");
         let lives = Lives::of(&graph, &shapes, versions).expect("valid");
         lives.storages.iter().map(|storage| storage.name.to_owned()).collect()
@@ -410,15 +393,8 @@ mod tests {
     #[test]
     fn an_output_of_the_net_is_made_when_it_runs() {
         let graph = |nodes: Vec<Node>| Graph {
-            nodes,
-            initializers: vec![Tensor {
-                dims: vec![2],
-                data_type: Some(1),
-                name: Some("c".to_owned()),
-                ..Tensor::default()
-            }],
-            outputs: vec![floats("y", &[2])],
-            ..Graph::default()
+            initializers: vec![initializer()],
+            ..graph(nodes, vec![], vec![floats("y", &[2])])
         };
         assert_eq!(play(&graph(vec![node("Neg", &["c"], &["y"])])), [("y", 0, 0, 8)]);
         // What it is made of is folded.
@@ -428,23 +404,18 @@ mod tests {
 
     #[test]
     fn a_branch_keeps_what_it_reads() {
-        let inner = Graph {
-            nodes: vec![node("Relu", &["a"], &["inner"])],
-            outputs: vec![floats("inner", &[4])],
-            ..Graph::default()
-        };
+        let inner = graph(vec![node("Relu", &["a"], &["inner"])], vec![], vec![floats("inner", &[4])]);
         let mut branch = node("If", &["condition"], &["y"]);
         branch.attributes.push(Attribute {
             name: "then_branch".to_owned(),
             g: Some(Box::new(inner)),
             ..Attribute::default()
         });
-        let graph = Graph {
-            nodes: vec![node("Relu", &["x"], &["a"]), node("Relu", &["x"], &["b"]), branch],
-            inputs: vec![floats("x", &[4]), floats("condition", &[1])],
-            outputs: vec![floats("y", &[4])],
-            ..Graph::default()
-        };
+        let graph = graph(
+            vec![node("Relu", &["x"], &["a"]), node("Relu", &["x"], &["b"]), branch],
+            vec![floats("x", &[4]), floats("condition", &[1])],
+            vec![floats("y", &[4])],
+        );
         let lives = play(&graph);
         assert!(lives.contains(&("a", 0, 2, 16)), "{lives:?}");
         assert!(lives.contains(&("b", 1, 1, 16)), "{lives:?}");
@@ -482,12 +453,11 @@ mod tests {
     #[test]
     fn what_is_added_last_is_not_overwritten_first() {
         let permitted = |inputs: &[&str]| {
-            let graph = Graph {
-                nodes: vec![node("Sum", inputs, &["s"]), node("Softmax", &["s"], &["t"])],
-                inputs: ["x", "y", "z"].iter().map(|name| floats(name, &[4])).collect(),
-                outputs: vec![floats("t", &[4])],
-                ..Graph::default()
-            };
+            let graph = graph(
+                vec![node("Sum", inputs, &["s"]), node("Softmax", &["s"], &["t"])],
+                ["x", "y", "z"].iter().map(|name| floats(name, &[4])).collect(),
+                vec![floats("t", &[4])],
+            );
             let shapes = Shapes::of(&graph, &[]).expect("known");
             let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
             let inputs = lives.permissions.iter().map(|&(_, input)| lives.storages[input].name.to_owned());
@@ -501,12 +471,11 @@ mod tests {
 
     #[test]
     fn inputs_that_are_only_weights_are_known() {
-        let graph = Graph {
-            nodes: vec![node("Identity", &["w"], &["v"]), node("Conv", &["x", "v"], &["y"])],
-            inputs: vec![floats("x", &[1, 1, 4, 4]), floats("w", &[1, 1, 2, 2])],
-            outputs: vec![floats("y", &[1, 1, 3, 3])],
-            ..Graph::default()
-        };
+        let graph = graph(
+            vec![node("Identity", &["w"], &["v"]), node("Conv", &["x", "v"], &["y"])],
+            vec![floats("x", &[1, 1, 4, 4]), floats("w", &[1, 1, 2, 2])],
+            vec![floats("y", &[1, 1, 3, 3])],
+        );
         let shapes = Shapes::of(&graph, &[]).expect("known");
         let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
         let weights: Vec<bool> = lives.storages.iter().map(Storage::is_weight).collect();

@@ -15,6 +15,8 @@ mod in_place;
 mod lives;
 mod messages;
 mod shapes;
+#[cfg(test)]
+mod testing;
 mod views;
 mod wrong;
 

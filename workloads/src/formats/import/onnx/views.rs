@@ -32,16 +32,12 @@ mod tests {
     use super::*;
     use crate::formats::import::onnx::messages::{Attribute, Graph, Tensor};
     use crate::formats::import::onnx::shapes::value::BOOL;
+    use crate::formats::import::onnx::testing::node;
 
     fn dropout(inputs: &[&str], is_test: Option<i64>) -> Node {
         let attribute =
             is_test.map(|i| Attribute { name: "is_test".to_owned(), i: Some(i), ..Attribute::default() });
-        Node {
-            op_type: "Dropout".to_owned(),
-            inputs: inputs.iter().map(|&name| name.to_owned()).collect(),
-            attributes: attribute.into_iter().collect(),
-            ..Node::default()
-        }
+        Node { attributes: attribute.into_iter().collect(), ..node("Dropout", inputs, &[]) }
     }
 
     #[test]

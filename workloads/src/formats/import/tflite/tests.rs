@@ -2,8 +2,7 @@ use super::*;
 use crate::formats::export::tflite_micro::tests::model;
 use crate::formats::flatbuffer::Table;
 use crate::formats::flatbuffer::testing::{Field, lead, write};
-use crate::formats::import::import;
-use crate::formats::import::testing::lives;
+use crate::formats::import::testing::{lives, read};
 
 /// Codes of operators, and which subgraphs they run.
 const ABS: u32 = 101;
@@ -46,7 +45,7 @@ fn subgraphs(all: &[Sub<'_>]) -> Vec<u8> {
 }
 
 fn read_model(bytes: &[u8]) -> Result<Imported, FormatError> {
-    import("m.tflite", bytes, None, &ReadOptions::default()).map(|imported| imported.expect("recognised"))
+    read("m.tflite", bytes)
 }
 
 /// The condition and the body of a loop.

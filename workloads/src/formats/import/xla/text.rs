@@ -319,12 +319,10 @@ fn cumulative(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::import;
-    use crate::formats::import::testing::lives;
+    use crate::formats::import::testing::{lives, parts, read, told};
 
     fn read_text(text: &str) -> Result<Imported, FormatError> {
-        let read = import("dump.txt", text.as_bytes(), None, &ReadOptions::default());
-        read.map(|imported| imported.expect("recognised"))
+        read("dump.txt", text)
     }
 
     const HEAP: &str = "BufferAssignment:\nallocation 0: size 24, preallocated-temp:\n \
@@ -354,9 +352,8 @@ mod tests {
         let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    a{}:0-2\n  Live ranges at 2 (peak):\n    \
                      a{}: 9 bytes (cumulative: 9 bytes)\n";
         let imported = read_text(&format!("{HEAP}{lives}")).expect("valid");
-        let told: Vec<String> = imported.dropped.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            told(&imported),
             [
                 "1 peak that differs from XLA's own: XLA counts 9 bytes at step 2, its values come to 8",
                 "3 values without a live range: nobody knows when they are live",
@@ -370,10 +367,11 @@ mod tests {
         let more = "allocation 1: size 8, preallocated-temp:\n value: <5 e @0> (size=8,offset=0): s8[8]{0}\n";
         let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    e{}:0-2\n";
         let imported = read_text(&format!("{HEAP}{more}{lives}")).expect("one has a buffer");
-        let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["heap-1"]);
-        let told = imported.dropped.last().map(ToString::to_string);
-        assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: heap-0"));
+        assert_eq!(parts(&imported), ["heap-1"]);
+        assert_eq!(
+            told(&imported).last().map(String::as_str),
+            Some("1 traces: no buffer in them needs a place: heap-0")
+        );
     }
 
     #[test]

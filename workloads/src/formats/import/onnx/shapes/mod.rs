@@ -214,13 +214,8 @@ fn list(names: &BTreeSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::onnx::messages::{Attribute, Dim, Shape, Tensor, TensorType, Type};
-
-    fn floats(name: &str, dims: &[i64]) -> ValueInfo {
-        let dims = dims.iter().map(|&dim| Dim { value: Some(dim), param: None }).collect();
-        let tensor = TensorType { elem_type: 1, shape: Some(Shape { dims }) };
-        ValueInfo { name: name.to_owned(), of: Some(Type { tensor: Some(tensor) }) }
-    }
+    use crate::formats::import::onnx::messages::{Attribute, Dim, Tensor};
+    use crate::formats::import::onnx::testing::{floats, graph, node};
 
     fn refused(graph: &Graph) -> String {
         Shapes::of(graph, &[]).map(drop).expect_err("refused").reason
@@ -230,20 +225,11 @@ mod tests {
     #[test]
     fn a_constant_whose_shape_is_said_keeps_its_numbers() {
         let numbers = Attribute { name: "value_ints".to_owned(), ints: vec![3, -1], ..Attribute::default() };
-        let node = |op: &str, inputs: &[&str], output: &str, attributes: &[Attribute]| Node {
-            op_type: op.to_owned(),
-            inputs: inputs.iter().map(|&input| input.to_owned()).collect(),
-            outputs: vec![output.to_owned()],
-            attributes: attributes.to_vec(),
-            ..Node::default()
-        };
+        let constant = Node { attributes: vec![numbers], ..node("Constant", &[], &["shape"]) };
         let mut said = floats("shape", &[2]);
         said.of.as_mut().and_then(|of| of.tensor.as_mut()).expect("a tensor").elem_type = 7;
         let graph = Graph {
-            nodes: vec![
-                node("Constant", &[], "shape", &[numbers]),
-                node("Reshape", &["x", "shape"], "y", &[]),
-            ],
+            nodes: vec![constant, node("Reshape", &["x", "shape"], &["y"])],
             inputs: vec![floats("x", &[2, 6])],
             value_info: vec![said],
             ..Graph::default()
@@ -254,13 +240,8 @@ mod tests {
 
     #[test]
     fn advice_on_missing_shapes_says_what_comes_first() {
-        let node = Node {
-            op_type: "NonZero".to_owned(),
-            inputs: vec!["x".to_owned()],
-            outputs: vec!["y".to_owned()],
-            ..Node::default()
-        };
-        let mut graph = Graph { nodes: vec![node], inputs: vec![floats("x", &[2, 3])], ..Graph::default() };
+        let node = node("NonZero", &["x"], &["y"]);
+        let mut graph = graph(vec![node], vec![floats("x", &[2, 3])], vec![]);
         let told = refused(&graph);
         assert!(told.ends_with("infer_shapes writes shapes into the file"), "{told}");
         let tensor = graph.inputs[0].of.as_mut().and_then(|of| of.tensor.as_mut()).expect("a tensor");
