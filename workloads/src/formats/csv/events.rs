@@ -24,15 +24,15 @@ use crate::formats::trace::pauses::RawPause;
 use crate::formats::trace::pauses::gaps;
 use crate::formats::{Dialect, FormatError};
 
-/// Columns that describe a buffer, with their names; they must be empty in the row of a free.
-const OF_BUFFERS: [(Column, &str); 7] = [
-    (Column::Alignment, "alignment"),
-    (Column::Offset, "offset"),
-    (Column::Hint, "hint"),
-    (Column::Gaps, "gaps"),
-    (Column::MayOverwrite, "may_overwrite"),
-    (Column::Apart, "apart"),
-    (Column::Arena, "arena"),
+/// Columns that describe a buffer; they must be empty in the row of a free.
+const OF_BUFFERS: [Column; 7] = [
+    Column::Alignment,
+    Column::Offset,
+    Column::Hint,
+    Column::Gaps,
+    Column::MayOverwrite,
+    Column::Apart,
+    Column::Arena,
 ];
 /// Columns that repeat what the events say, or that only a plan has.
 const SENSELESS: [Column; 4] = [Column::Lower, Column::Upper, Column::End, Column::Overwrites];
@@ -78,10 +78,8 @@ pub(crate) fn read(
     header_line: u64,
     lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
-    let required =
-        [(Column::Step, "step"), (Column::Event, "event"), (Column::Id, "id"), (Column::Size, "size")];
     let checked = header
-        .require(&required)
+        .require(&[Column::Step, Column::Event, Column::Id, Column::Size])
         .and_then(|()| header.forbid(&SENSELESS, "has no meaning beside `event`: rows are events"));
     checked.map_err(|reason| draft.error(header_line, reason))?;
     let mut events = Vec::new();
@@ -117,7 +115,7 @@ fn event(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Event, S
 }
 
 fn demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
-    if !OF_BUFFERS.iter().any(|&(column, _)| header.has(column)) {
+    if !OF_BUFFERS.iter().any(|&column| header.has(column)) {
         return Ok(None);
     }
     let cell = |column| header.get(fields, column);
@@ -136,11 +134,12 @@ fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box
     let is_none = |column, cell: &str| {
         cell.is_empty() || cell == "-1" && matches!(column, Column::Offset | Column::Hint)
     };
-    let said = OF_BUFFERS.iter().find(|&&(column, _)| !is_none(column, header.get(fields, column)));
+    let said = OF_BUFFERS.into_iter().find(|&column| !is_none(column, header.get(fields, column)));
     match said {
-        Some((column, name)) => Err(format!(
-            "a free has `{}` in the column `{name}`, which belongs to the row of the alloc",
-            excerpt(header.get(fields, *column))
+        Some(column) => Err(format!(
+            "a free has `{}` in the column `{}`, which belongs to the row of the alloc",
+            excerpt(header.get(fields, column)),
+            column.name()
         )),
         None => Ok(None),
     }

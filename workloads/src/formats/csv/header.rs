@@ -39,45 +39,56 @@ impl Column {
     /// One more than the largest discriminant.
     const COUNT: usize = Self::Stream as usize + 1;
 
+    /// The names of the columns; the first of each is used in messages.
+    const NAMES: [(&str, Self); 22] = [
+        ("id", Self::Id),
+        ("buffer", Self::Id),
+        ("buffer_id", Self::Id),
+        ("lower", Self::Lower),
+        ("begin", Self::Lower),
+        ("start", Self::Lower),
+        ("upper", Self::Upper),
+        ("end", Self::End),
+        ("size", Self::Size),
+        ("alignment", Self::Alignment),
+        ("offset", Self::Offset),
+        ("hint", Self::Hint),
+        ("gaps", Self::Gaps),
+        ("may_overwrite", Self::MayOverwrite),
+        ("overwrites", Self::Overwrites),
+        ("apart", Self::Apart),
+        ("arena", Self::Arena),
+        ("category", Self::Category),
+        ("op", Self::Op),
+        ("step", Self::Step),
+        ("event", Self::Event),
+        ("stream", Self::Stream),
+    ];
+
     /// Columns that a misspelt name may mean: the file would silently lose their data.
-    const MISSPELT: [(Self, &'static str); 13] = [
-        (Self::Id, "id"),
-        (Self::Lower, "lower"),
-        (Self::Upper, "upper"),
-        (Self::Size, "size"),
-        (Self::Alignment, "alignment"),
-        (Self::Offset, "offset"),
-        (Self::Hint, "hint"),
-        (Self::Gaps, "gaps"),
-        (Self::MayOverwrite, "may_overwrite"),
-        (Self::Apart, "apart"),
-        (Self::Arena, "arena"),
-        (Self::Category, "category"),
-        (Self::Event, "event"),
+    const MISSPELT: [Self; 13] = [
+        Self::Id,
+        Self::Lower,
+        Self::Upper,
+        Self::Size,
+        Self::Alignment,
+        Self::Offset,
+        Self::Hint,
+        Self::Gaps,
+        Self::MayOverwrite,
+        Self::Apart,
+        Self::Arena,
+        Self::Category,
+        Self::Event,
     ];
 
     fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "id" | "buffer" | "buffer_id" => Self::Id,
-            "lower" | "begin" | "start" => Self::Lower,
-            "upper" => Self::Upper,
-            "end" => Self::End,
-            "size" => Self::Size,
-            "alignment" => Self::Alignment,
-            "offset" => Self::Offset,
-            "hint" => Self::Hint,
-            "gaps" => Self::Gaps,
-            "may_overwrite" => Self::MayOverwrite,
-            "overwrites" => Self::Overwrites,
-            "apart" => Self::Apart,
-            "arena" => Self::Arena,
-            "category" => Self::Category,
-            "op" => Self::Op,
-            "step" => Self::Step,
-            "event" => Self::Event,
-            "stream" => Self::Stream,
-            _ => return None,
-        })
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, column)| column)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        let name = Self::NAMES.iter().find(|(_, column)| *column == self);
+        name.map_or("", |(name, _)| name)
     }
 }
 
@@ -125,8 +136,8 @@ impl Header {
     /// Rejects an unknown column whose name resembles a column that the header lacks.
     pub(crate) fn no_typo(&self) -> Result<(), String> {
         for name in &self.unknown {
-            let mut lacks = Column::MISSPELT.iter().filter(|&&(column, _)| !self.has(column));
-            if let Some((_, meant)) = lacks.find(|(_, known)| is_slip(name, known)) {
+            let lacks = Column::MISSPELT.iter().filter(|&&column| !self.has(column));
+            if let Some(meant) = lacks.map(|column| column.name()).find(|known| is_slip(name, known)) {
                 return Err(format!("unknown column `{}`{}", excerpt(name), did_you_mean(&[meant])));
             }
         }
@@ -151,10 +162,10 @@ impl Header {
         self.has(Column::Event)
     }
 
-    /// Rejects a header that lacks one of `columns`, each given with its name.
-    pub(crate) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
-        let missing = columns.iter().filter(|&&(column, _)| !self.has(column));
-        let missing: Vec<String> = missing.map(|(_, name)| format!("`{name}`")).collect();
+    /// Rejects a header that lacks one of `columns`.
+    pub(crate) fn require(&self, columns: &[Column]) -> Result<(), String> {
+        let missing = columns.iter().filter(|&&column| !self.has(column));
+        let missing: Vec<String> = missing.map(|column| format!("`{}`", column.name())).collect();
         if missing.is_empty() {
             return Ok(());
         }

@@ -35,8 +35,7 @@ impl PlanFile {
         let mut draft = Draft::new(file, &options);
         let mut lines = Lines::new(file, input, limits)?;
         let (header_line, header) = find_header(&mut draft, &mut lines)?;
-        let required = [(Column::Id, "id"), (Column::Offset, "offset")];
-        header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
+        header.require(&[Column::Id, Column::Offset]).map_err(|reason| draft.error(header_line, reason))?;
         let mut rows = Vec::new();
         each_row(&mut draft, &header, &mut lines, |_, line, fields| {
             rows.push(read_row(&header, fields, line)?);

@@ -61,7 +61,7 @@ fn read_rows(
     lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
     let upper = if header.has(Column::End) { Column::End } else { Column::Upper };
-    let required = [(Column::Id, "id"), (Column::Lower, "lower"), (upper, "upper"), (Column::Size, "size")];
+    let required = [Column::Id, Column::Lower, upper, Column::Size];
     header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
     let dialect = if upper == Column::End { Dialect::Inclusive } else { draft.options().dialect };
     each_row(draft, header, lines, |draft, number, fields| {
@@ -84,12 +84,8 @@ impl Row<'_> {
 
     fn life(&self) -> Result<(u64, u64), String> {
         let lower = whole("lower", self.get(Column::Lower))?;
-        let inclusive = self.header.has(Column::End);
-        let upper = if inclusive {
-            whole("end", self.get(Column::End))?
-        } else {
-            whole("upper", self.get(Column::Upper))?
-        };
+        let upper = if self.header.has(Column::End) { Column::End } else { Column::Upper };
+        let upper = whole(upper.name(), self.get(upper))?;
         let (start, end) = self
             .dialect
             .half_open(lower, upper)

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Instance, Plan};
+use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Instance, Label, Pause, Plan};
 use rustc_hash::FxHashMap;
 
+use super::columns::{Columns, is_plain, put, quote};
 use crate::formats::trace::directive::{ALIGNMENT_KEY, RANK_KEY, UNIT_KEY};
 use crate::formats::trace::draft::PLAN_MARK;
 use crate::formats::trace::ids::escape;
@@ -14,7 +15,7 @@ use crate::formats::{ExportError, Trace};
 /// instance, and the same labels except for line numbers.
 #[must_use]
 pub fn write_trace(trace: &Trace) -> Vec<u8> {
-    Writer::new(trace).write(None)
+    write(trace, None)
 }
 
 /// Writes the plan as CSV: the trace's columns, `offset`, and `overwrites` (the id of the buffer whose place it takes).
@@ -25,7 +26,7 @@ pub fn write_trace(trace: &Trace) -> Vec<u8> {
 #[must_use]
 pub fn write_plan(trace: &Trace, plan: &Plan) -> Vec<u8> {
     assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
-    Writer::new(trace).write(Some(plan))
+    write(trace, Some(plan))
 }
 
 /// Writes `MiniMalloc`'s CSV for its command-line tool: no comments, no quotes, sizes as planned (rounded), and columns
@@ -52,22 +53,6 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     Ok(minimalloc(trace, pins != 0))
 }
 
-/// Refuses an instance for the first feature that it has and the format lacks.
-fn check_features(
-    format: &'static str,
-    instance: &Instance,
-    others: &[(bool, &str)],
-) -> Result<(), ExportError> {
-    let arenas = instance.arenas();
-    let has_arenas = arenas.len() > 1 || arenas.iter().any(|arena| arena.capacity.is_some());
-    let common = [
-        (has_arenas, "which arena a buffer lies in, or what an arena holds"),
-        (!instance.apart().is_empty(), "that two buffers must be kept apart"),
-    ];
-    let lack = common.iter().chain(others).find(|(has, _)| *has);
-    lack.map_or(Ok(()), |&(_, what)| Err(ExportError::new(format, what)))
-}
-
 /// Writes idealloc's CSV, with both ends of a live range open: `id,lower,upper,size`. Rows are numbered, and steps are
 /// doubled, as its algorithm needs a whole step strictly inside each live range. In-place permissions and pauses are
 /// left out: a plan without them is still valid.
@@ -85,239 +70,156 @@ pub fn write_idealloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
         (instance.len() > (1 << 31) - 2, "more than 2147483646 buffers"),
     ];
     check_features("idealloc CSV", instance, &others)?;
-    let mut out = String::with_capacity(32 * instance.len() + 32);
-    out.push_str("id,lower,upper,size\n");
-    for (row, buffer) in instance.buffers().iter().enumerate() {
-        number(&mut out, row as u64);
-        let (lower, upper) = <(u32, u32)>::from(buffer.live);
-        let doubled = [u64::from(lower) * 2, u64::from(upper) * 2, buffer.size.get()];
-        doubled.into_iter().for_each(|value| cell(&mut out, value));
-        out.push('\n');
-    }
+    let buffers = instance.buffers();
+    let mut columns = Columns::default();
+    columns.numbers(true, "id", |row| Some(row as u64));
+    columns.numbers(true, "lower", |row| Some(2 * u64::from(buffers[row].live.start().get())));
+    columns.numbers(true, "upper", |row| Some(2 * u64::from(buffers[row].live.end().get())));
+    columns.numbers(true, "size", |row| Some(buffers[row].size.get()));
+    let mut out = String::with_capacity(32 * buffers.len() + 32);
+    columns.write(buffers.len(), &mut out);
     Ok(out.into_bytes())
 }
 
-fn minimalloc(trace: &Trace, pins: bool) -> Vec<u8> {
+/// Refuses an instance for the first feature that it has and the format lacks.
+fn check_features(
+    format: &'static str,
+    instance: &Instance,
+    others: &[(bool, &str)],
+) -> Result<(), ExportError> {
+    let arenas = instance.arenas();
+    let has_arenas = arenas.len() > 1 || arenas.iter().any(|arena| arena.capacity.is_some());
+    let common = [
+        (has_arenas, "which arena a buffer lies in, or what an arena holds"),
+        (!instance.apart().is_empty(), "that two buffers must be kept apart"),
+    ];
+    let lack = common.iter().chain(others).find(|(has, _)| *has);
+    lack.map_or(Ok(()), |&(_, what)| Err(ExportError::new(format, what)))
+}
+
+fn minimalloc(trace: &Trace, has_pins: bool) -> Vec<u8> {
     let (buffers, labels) = (trace.instance.buffers(), &trace.labels.buffers);
-    let aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);
-    let gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
-    let hints = labels.iter().any(|label| label.hint.is_some());
-    let plain_ids = labels.iter().all(|label| is_plain(&label.name));
+    let has_plain_ids = labels.iter().all(|label| is_plain(&label.name));
+    let mut columns = Columns::default();
+    columns.cells(true, "id", |out, row| match has_plain_ids {
+        true => out.push_str(&labels[row].name),
+        false => put(out, row as u64),
+    });
+    columns.numbers(true, "lower", |row| Some(buffers[row].live.start().get().into()));
+    columns.numbers(true, "upper", |row| Some(buffers[row].live.end().get().into()));
+    columns.numbers(true, "size", |row| Some(buffers[row].size.get()));
+    let is_aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);
+    columns.numbers(is_aligned, "alignment", |row| Some(buffers[row].align.get()));
+    let has_gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
+    columns.cells(has_gaps, "gaps", |out, row| pauses(out, &buffers[row], u64::from));
+    let has_hints = labels.iter().any(|label| label.hint.is_some());
+    columns.cells(has_hints, "hint", |out, row| match labels[row].hint {
+        Some(hint) => put(out, hint),
+        None => out.push_str("-1"),
+    });
+    columns.numbers(has_pins, "offset", |row| Some(buffers[row].pin.unwrap_or_default().get()));
     let mut out = String::with_capacity(32 * buffers.len() + 64);
-    out.push_str("id,lower,upper,size");
-    for (used, name) in [(aligned, ",alignment"), (gaps, ",gaps"), (hints, ",hint"), (pins, ",offset")] {
-        out.push_str(if used { name } else { "" });
-    }
-    out.push('\n');
-    for (row, (buffer, label)) in buffers.iter().zip(labels).enumerate() {
-        if plain_ids {
-            out.push_str(&label.name);
-        } else {
-            number(&mut out, row as u64);
-        }
-        let (lower, upper) = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
-        [lower, upper, buffer.size.get()].into_iter().for_each(|value| cell(&mut out, value));
-        if aligned {
-            cell(&mut out, buffer.align.get());
-        }
-        if gaps {
-            out.push(',');
-            pauses(&mut out, buffer, u64::from);
-        }
-        if hints {
-            match label.hint {
-                Some(hint) => cell(&mut out, hint),
-                None => out.push_str(",-1"),
-            }
-        }
-        if pins {
-            cell(&mut out, buffer.pin.unwrap_or_default().get());
-        }
-        out.push('\n');
-    }
+    columns.write(buffers.len(), &mut out);
     out.into_bytes()
 }
 
-/// The parts of a trace that its file needs.
-struct Writer<'t> {
-    trace: &'t Trace,
-    /// The default alignment, if the file can contain requested sizes instead of rounded ones.
-    rounds_to: Option<Alignment>,
-    /// Maps ranked steps to the file's own, if all of them are known.
-    steps: Option<FxHashMap<u32, u64>>,
-    /// Buffers that each buffer may overwrite, by output.
-    may_overwrite: Vec<(BufferId, BufferId)>,
-    apart: Vec<(BufferId, BufferId)>,
-    alignment: bool,
-    offset: bool,
-    hint: bool,
-    gaps: bool,
-    arena: bool,
-    category: bool,
-    op: bool,
+fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
+    let (instance, labels) = (&trace.instance, &trace.labels.buffers);
+    let (buffers, arenas) = (instance.buffers(), instance.arenas());
+    // The default alignment, if the file can contain requested sizes instead of rounded ones.
+    let rounds_to = rounding(trace);
+    // Ranked steps are written as the file's own, if all of them are known.
+    let steps = original_steps(trace);
+    let step = |step: u32| steps.as_ref().map_or(u64::from(step), |steps| steps[&step]);
+    let name = |id: BufferId| labels[id.index()].name.as_str();
+    let mut out = String::with_capacity(48 * buffers.len() + 256);
+    if plan.is_some() {
+        let (key, value) = PLAN_MARK;
+        line(&mut out, format_args!("# {key}: {value}"));
+    }
+    metadata(&mut out, trace, rounds_to.is_some(), steps.is_some());
+    let mut may_overwrite: Vec<_> =
+        instance.in_place().iter().map(|pair| (pair.output, pair.input)).collect();
+    may_overwrite.sort_unstable();
+    // A stable sort keeps the order of the pairs of one buffer.
+    let mut apart: Vec<_> = instance.apart().iter().map(|pair| (pair.first, pair.second)).collect();
+    apart.sort_by_key(|&(first, _)| first);
+    let taken: FxHashMap<BufferId, BufferId> =
+        plan.iter().flat_map(|plan| &plan.in_place).map(|pair| (pair.output, pair.input)).collect();
+
+    let mut columns = Columns::default();
+    columns.texts(true, "id", |row| Some(&labels[row].name));
+    columns.numbers(true, "lower", |row| Some(step(buffers[row].live.start().get())));
+    columns.numbers(true, "upper", |row| Some(step(buffers[row].live.end().get())));
+    columns.numbers(true, "size", |row| {
+        let requested = rounds_to.and(labels[row].requested);
+        Some(requested.unwrap_or(buffers[row].size).get())
+    });
+    let default = rounds_to.unwrap_or_default();
+    let is_aligned = buffers.iter().any(|buffer| buffer.align != default);
+    columns.numbers(is_aligned, "alignment", |row| Some(buffers[row].align.get()));
+    let is_pinned = buffers.iter().any(|buffer| buffer.pin.is_some());
+    match plan {
+        Some(plan) => columns.numbers(true, "offset", |row| Some(plan.offsets[row].get())),
+        None => columns.numbers(is_pinned, "offset", |row| buffers[row].pin.map(|pin| pin.get())),
+    }
+    columns.numbers(labels.iter().any(|label| label.hint.is_some()), "hint", |row| labels[row].hint);
+    let has_gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
+    columns.cells(has_gaps, "gaps", |out, row| pauses(out, &buffers[row], step));
+    let has_arenas = *arenas != [Arena::default()];
+    columns.texts(has_arenas, "arena", |row| Some(&arenas[buffers[row].arena.index()].name));
+    for (column, pairs) in [("may_overwrite", &may_overwrite), ("apart", &apart)] {
+        columns.cells(!pairs.is_empty(), column, move |out, row| {
+            let named = partners(pairs, BufferId::from_index(row)).map(|id| escape(name(id)));
+            quote(out, &named.collect::<Vec<_>>().join(" "));
+        });
+    }
+    let has_categories = labels.iter().any(|label| label.category.is_some());
+    columns.texts(has_categories, "category", |row| labels[row].category.as_deref());
+    columns.texts(labels.iter().any(|label| label.op.is_some()), "op", |row| labels[row].op.as_deref());
+    columns
+        .texts(plan.is_some(), "overwrites", |row| taken.get(&BufferId::from_index(row)).map(|&id| name(id)));
+    columns.write(buffers.len(), &mut out);
+    out.into_bytes()
 }
 
-impl<'t> Writer<'t> {
-    fn new(trace: &'t Trace) -> Self {
-        let (instance, labels) = (&trace.instance, &trace.labels.buffers);
-        let buffers = instance.buffers();
-        let rounds_to = rounding(trace);
-        let default = rounds_to.unwrap_or_default();
-        let in_place = instance.in_place().iter().map(|pair| (pair.output, pair.input));
-        let mut may_overwrite: Vec<_> = in_place.collect();
-        may_overwrite.sort_unstable();
-        // A stable sort keeps the order of the pairs of one buffer.
-        let mut apart: Vec<_> = instance.apart().iter().map(|pair| (pair.first, pair.second)).collect();
-        apart.sort_by_key(|&(first, _)| first);
-        Self {
-            trace,
-            rounds_to,
-            steps: original_steps(trace),
-            may_overwrite,
-            apart,
-            alignment: buffers.iter().any(|buffer| buffer.align != default),
-            offset: buffers.iter().any(|buffer| buffer.pin.is_some()),
-            hint: labels.iter().any(|label| label.hint.is_some()),
-            gaps: buffers.iter().any(|buffer| !buffer.pauses.is_empty()),
-            arena: instance.arenas() != [Arena::default()],
-            category: labels.iter().any(|label| label.category.is_some()),
-            op: labels.iter().any(|label| label.op.is_some()),
+/// The lines above the header. Sizes may be written as requested, and steps as the file had them.
+fn metadata(out: &mut String, trace: &Trace, has_requested: bool, has_steps: bool) {
+    let is_ranked = trace.labels.buffers.iter().any(|label| label.original_steps.is_some());
+    for (key, value) in &trace.labels.metadata {
+        let is_kept = match key.as_str() {
+            ALIGNMENT_KEY => has_requested,
+            RANK_KEY => has_steps,
+            // Ranks are not times.
+            UNIT_KEY => has_steps || !is_ranked,
+            _ => true,
+        };
+        if is_kept {
+            let flat = |text: &str| text.replace('\n', " ");
+            line(out, format_args!("# {}: {}", flat(key), flat(value)));
         }
     }
+    let arenas = trace.instance.arenas();
+    for arena in arenas.iter().filter(|_| *arenas != [Arena::default()]) {
+        let name = arena.name.replace('\n', " ");
+        match arena.capacity {
+            Some(capacity) => line(out, format_args!("# arena {name}: {capacity}")),
+            None => line(out, format_args!("# arena {name}: unlimited")),
+        }
+    }
+}
 
-    fn write(&self, plan: Option<&Plan>) -> Vec<u8> {
-        let mut out = String::with_capacity(48 * self.trace.instance.len() + 256);
-        if plan.is_some() {
-            let (key, value) = PLAN_MARK;
-            line(&mut out, format_args!("# {key}: {value}"));
-        }
-        self.metadata(&mut out);
-        self.header(&mut out, plan.is_some());
-        let mut taken = vec![None; if plan.is_some() { self.trace.instance.len() } else { 0 }];
-        for pair in plan.iter().flat_map(|plan| &plan.in_place) {
-            taken[pair.output.index()] = Some(pair.input);
-        }
-        let (mut overwrites, mut apart) = (self.may_overwrite.as_slice(), self.apart.as_slice());
-        for id in self.trace.instance.ids() {
-            self.buffer(&mut out, id, plan);
-            self.list(&mut out, id, &mut overwrites, !self.may_overwrite.is_empty());
-            self.list(&mut out, id, &mut apart, !self.apart.is_empty());
-            self.texts(&mut out, id);
-            if plan.is_some() {
-                out.push(',');
-                taken[id.index()].iter().for_each(|&input| quote(&mut out, self.name(input)));
-            }
-            out.push('\n');
-        }
-        out.into_bytes()
-    }
-
-    fn metadata(&self, out: &mut String) {
-        for (key, value) in &self.trace.labels.metadata {
-            let kept = match key.as_str() {
-                ALIGNMENT_KEY => self.rounds_to.is_some(),
-                RANK_KEY => self.steps.is_some(),
-                // Ranks are not times.
-                UNIT_KEY => self.steps.is_some() || !self.is_ranked(),
-                _ => true,
-            };
-            if kept {
-                let flat = |text: &str| text.replace('\n', " ");
-                line(out, format_args!("# {}: {}", flat(key), flat(value)));
-            }
-        }
-        for arena in self.trace.instance.arenas().iter().filter(|_| self.arena) {
-            let name = arena.name.replace('\n', " ");
-            match arena.capacity {
-                Some(capacity) => line(out, format_args!("# arena {name}: {capacity}")),
-                None => line(out, format_args!("# arena {name}: unlimited")),
-            }
-        }
-    }
-
-    fn is_ranked(&self) -> bool {
-        self.trace.labels.buffers.iter().any(|label| label.original_steps.is_some())
-    }
-
-    fn header(&self, out: &mut String, plan: bool) {
-        out.push_str("id,lower,upper,size");
-        for (used, name) in [
-            (self.alignment, ",alignment"),
-            (self.offset || plan, ",offset"),
-            (self.hint, ",hint"),
-            (self.gaps, ",gaps"),
-            (self.arena, ",arena"),
-            (!self.may_overwrite.is_empty(), ",may_overwrite"),
-            (!self.apart.is_empty(), ",apart"),
-            (self.category, ",category"),
-            (self.op, ",op"),
-            (plan, ",overwrites"),
-        ] {
-            out.push_str(if used { name } else { "" });
-        }
-        out.push('\n');
-    }
-
-    fn name(&self, id: BufferId) -> &str {
-        &self.trace.labels.buffers[id.index()].name
-    }
-
-    fn step(&self, step: u32) -> u64 {
-        self.steps.as_ref().map_or(u64::from(step), |steps| steps[&step])
-    }
-
-    fn buffer(&self, out: &mut String, id: BufferId, plan: Option<&Plan>) {
-        let (buffer, label) = (self.trace.instance.buffer(id), &self.trace.labels.buffers[id.index()]);
-        quote(out, &label.name);
-        cell(out, self.step(buffer.live.start().get()));
-        cell(out, self.step(buffer.live.end().get()));
-        let requested = self.rounds_to.and(label.requested);
-        cell(out, requested.unwrap_or(buffer.size).get());
-        if self.alignment {
-            cell(out, buffer.align.get());
-        }
-        match plan {
-            Some(plan) => cell(out, plan.offsets[id.index()].get()),
-            None => optional(out, self.offset, buffer.pin.map(|pin| pin.get())),
-        }
-        optional(out, self.hint, label.hint);
-        if self.gaps {
-            out.push(',');
-            pauses(out, buffer, |step| self.step(step));
-        }
-        if self.arena {
-            out.push(',');
-            quote(out, &self.trace.instance.arenas()[buffer.arena.index()].name);
-        }
-    }
-
-    fn list(&self, out: &mut String, id: BufferId, rest: &mut &[(BufferId, BufferId)], used: bool) {
-        if !used {
-            return;
-        }
-        out.push(',');
-        let (mine, others) = rest.split_at(rest.iter().take_while(|&&(of, _)| of == id).count());
-        *rest = others;
-        let names: Vec<String> = mine.iter().map(|&(_, named)| escape(self.name(named))).collect();
-        quote(out, &names.join(" "));
-    }
-
-    fn texts(&self, out: &mut String, id: BufferId) {
-        let label = &self.trace.labels.buffers[id.index()];
-        for (used, text) in [(self.category, &label.category), (self.op, &label.op)] {
-            if used {
-                out.push(',');
-                quote(out, text.as_deref().unwrap_or(""));
-            }
-        }
-    }
+/// The second buffers of the pairs, which are sorted, whose first is this one.
+fn partners(pairs: &[(BufferId, BufferId)], of: BufferId) -> impl Iterator<Item = BufferId> {
+    let first = pairs.partition_point(|&(other, _)| other < of);
+    pairs[first..].iter().take_while(move |&&(other, _)| other == of).map(|&(_, partner)| partner)
 }
 
 /// The alignment in the metadata, if rounding the requested sizes to it gives the sizes.
 fn rounding(trace: &Trace) -> Option<Alignment> {
     let align = Alignment::new(trace.labels.meta(ALIGNMENT_KEY)?.parse().ok()?)?;
     let mut all = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-    let rounds = |(buffer, label): (&Buffer, &planlab_dsa::Label)| {
+    let rounds = |(buffer, label): (&Buffer, &Label)| {
         align.round_up(label.requested.unwrap_or(buffer.size).get()) == Some(buffer.size.get())
     };
     all.all(rounds).then_some(align)
@@ -335,7 +237,7 @@ fn original_steps(trace: &Trace) -> Option<FxHashMap<u32, u64>> {
         }
     }
     let pauses = trace.instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
-    let known = |pause: &planlab_dsa::Pause| {
+    let known = |pause: &Pause| {
         steps.contains_key(&pause.steps.start().get()) && steps.contains_key(&pause.steps.end().get())
     };
     pauses.into_iter().all(known).then_some(steps).filter(|steps| !steps.is_empty())
@@ -345,65 +247,13 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a string takes everything");
 }
 
-fn number(out: &mut String, mut value: u64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(value % 10).expect("a digit");
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    digits[at..].iter().for_each(|&digit| out.push(char::from(digit)));
-}
-
-fn cell(out: &mut String, value: u64) {
-    out.push(',');
-    number(out, value);
-}
-
-fn optional(out: &mut String, used: bool, value: Option<u64>) {
-    if used {
-        out.push(',');
-        value.into_iter().for_each(|value| number(out, value));
-    }
-}
-
 fn pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {
     for (index, pause) in buffer.pauses.iter().enumerate() {
-        out.push_str(if index == 0 { "" } else { " " });
-        number(out, step(pause.steps.start().get()));
-        out.push('-');
-        number(out, step(pause.steps.end().get()));
+        let between = if index == 0 { "" } else { " " };
+        let (start, end) = (step(pause.steps.start().get()), step(pause.steps.end().get()));
+        write!(out, "{between}{start}-{end}").expect("a string takes everything");
         if let Some(window) = &pause.window {
-            out.push('@');
-            number(out, window.start.get());
-            out.push(':');
-            number(out, window.end.get());
+            write!(out, "@{}:{}", window.start, window.end).expect("a string takes everything");
         }
     }
-}
-
-/// Whether a text cell needs no quotes.
-fn is_plain(text: &str) -> bool {
-    text.trim_ascii() == text && !text.starts_with('#') && !text.contains([',', '"', '\n', '\r'])
-}
-
-/// Writes a text cell, quoted if necessary. Line feeds become spaces, so that a row is one line.
-fn quote(out: &mut String, text: &str) {
-    if is_plain(text) {
-        out.push_str(text);
-        return;
-    }
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\"\""),
-            '\n' => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
 }
