@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use self::event::{RawArguments, RawEvent, Thread};
+use self::event::Extract;
 use super::life::{BLOCK, Life, sort, trace};
 use super::lives::Lives;
 use crate::formats::error::{clip, of_json};
@@ -74,6 +74,18 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     Ok(imported)
 }
 
+/// The process and the thread of an event: several processes may have threads of one number.
+type Thread = (String, String);
+
+fn thread(event: &Value) -> Thread {
+    (event["pid"].to_string(), event["tid"].to_string())
+}
+
+/// A number of an event; 0 if it does not say.
+fn number_or_zero(value: &Value) -> Option<f64> {
+    if value.is_null() { Some(0.0) } else { value.as_f64() }
+}
+
 /// Bytes that come to an address or go.
 #[derive(Clone, Debug)]
 struct Memory {
@@ -89,23 +101,24 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(event: &RawEvent) -> Result<Self, String> {
-        let RawArguments { address, bytes, allocated, reserved, device_type, device, index } =
-            &event.arguments;
-        let whole = |value: &Value, name: &str| match value {
+    fn of(event: &Value) -> Result<Self, String> {
+        let arguments = &event["args"];
+        let whole = |name: &str| match &arguments[name] {
             Value::Null => Err(format!("an event `[memory]` has no `{name}`")),
             value => value.as_u64().ok_or_else(|| format!("`{name}` of an event `[memory]` is {value}")),
         };
+        let (kind, device) = (&arguments["Device Type"], &arguments["Device Id"]);
+        let time = &event["ts"];
         Ok(Self {
-            index: whole(index, "Ev Idx")?,
-            address: whole(address, "Addr")?,
-            bytes: bytes.as_i64().ok_or("an event `[memory]` has no whole number `Bytes`")?,
-            allocated: allocated.as_u64(),
-            reserved: reserved.as_u64(),
-            process: Process::of(&event.pid),
-            device: (device_type.as_i64().unwrap_or(0), device.as_i64().unwrap_or(-1)),
-            thread: event.thread(),
-            time: event.time().ok_or_else(|| format!("`ts` of an event `[memory]` is {}", event.ts))?,
+            index: whole("Ev Idx")?,
+            address: whole("Addr")?,
+            bytes: arguments["Bytes"].as_i64().ok_or("an event `[memory]` has no whole number `Bytes`")?,
+            allocated: arguments["Total Allocated"].as_u64(),
+            reserved: arguments["Total Reserved"].as_u64(),
+            process: Process::of(&event["pid"]),
+            device: (kind.as_i64().unwrap_or(0), device.as_i64().unwrap_or(-1)),
+            thread: thread(event),
+            time: number_or_zero(time).ok_or_else(|| format!("`ts` of an event `[memory]` is {time}"))?,
         })
     }
 
@@ -161,13 +174,15 @@ struct Events {
 
 impl Events {
     /// Takes an event in. One of memory has to make sense; others name buffers and no more, and pass by if they do not.
-    fn take(&mut self, event: &RawEvent) -> Result<(), String> {
-        match (event.ph.as_str(), event.name.as_str()) {
+    fn take(&mut self, event: &Value) -> Result<(), String> {
+        match (event["ph"].as_str(), event["name"].as_str()) {
             (Some("i" | "I"), Some("[memory]")) => self.memory.push(Memory::of(event)?),
             (Some("X"), Some(name)) => {
-                if let Some((from, to)) = event.span() {
-                    let operation = Operation { from, to, name: clip(name) };
-                    self.operations.entry(event.thread()).or_default().push(operation);
+                if let (Some(from), Some(long)) =
+                    (number_or_zero(&event["ts"]), number_or_zero(&event["dur"]))
+                {
+                    let operation = Operation { from, to: from + long, name: clip(name) };
+                    self.operations.entry(thread(event)).or_default().push(operation);
                 }
             }
             _ => {}
@@ -345,7 +360,7 @@ impl<'de> Visitor<'de> for Array<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        while let Some(event) = array.next_element::<RawEvent>()? {
+        while let Some(event) = array.next_element_seed(Extract::EVENT)? {
             self.0.take(&event).map_err(serde::de::Error::custom)?;
         }
         Ok(())
@@ -355,8 +370,7 @@ impl<'de> Visitor<'de> for Array<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::import;
-    use crate::formats::import::testing::lives;
+    use crate::formats::import::testing::{lives, parts, read};
 
     fn memory(pid: &str, index: u32, address: u64, bytes: i64) -> String {
         format!(
@@ -365,8 +379,7 @@ mod tests {
     }
 
     fn imported(text: &str) -> Imported {
-        let read = import("t.json", text.as_bytes(), None, &ReadOptions::default());
-        read.expect("valid").expect("recognised")
+        read("t.json", text).expect("valid")
     }
 
     fn profile(events: &[String]) -> Imported {
@@ -391,17 +404,14 @@ mod tests {
         let of = |pid: &str| {
             [(1, 64), (2, -64), (3, 64), (4, -64)].map(|(index, bytes)| memory(pid, index, 4096, bytes))
         };
-        let name = |imported: &Imported| -> Vec<String> {
-            imported.parts.iter().map(|part| part.name.clone()).collect()
-        };
         let both = profile(&[of("11"), of("9")].concat());
-        assert_eq!(name(&both), ["cpu/pid-9", "cpu/pid-11"]);
+        assert_eq!(parts(&both), ["cpu/pid-9", "cpu/pid-11"]);
         assert_eq!(both.dropped.len(), 0);
         for part in &both.parts {
             assert_eq!(lives(&part.trace), [("1", (1, 2), 64), ("3", (3, 4), 64)]);
         }
-        assert_eq!(name(&profile(&of("9"))), ["cpu"]);
-        assert_eq!(name(&profile(&[of("9"), of(r#""gpu""#)].concat())), ["cpu/pid-9", "cpu/pid-gpu"]);
+        assert_eq!(parts(&profile(&of("9"))), ["cpu"]);
+        assert_eq!(parts(&profile(&[of("9"), of(r#""gpu""#)].concat())), ["cpu/pid-9", "cpu/pid-gpu"]);
     }
 
     #[test]
@@ -440,8 +450,7 @@ mod tests {
         ] {
             let text = memory("1", 1, 1, 64).replacen(from, to, 1);
             let text = format!(r#"{{"traceEvents":[{text}]}}"#);
-            let error =
-                import("t.json", text.as_bytes(), None, &ReadOptions::default()).expect_err("refused");
+            let error = read("t.json", text).expect_err("refused");
             assert!(error.to_string().contains(reason), "{error}");
         }
     }
