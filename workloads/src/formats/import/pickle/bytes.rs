@@ -1,23 +1,20 @@
 //! An input byte by byte.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
 /// Bytes of an input one after the other.
 pub(crate) struct Bytes<R> {
-    input: R,
-    buffer: Box<[u8]>,
-    from: usize,
-    to: usize,
+    input: BufReader<R>,
     /// Bytes that were handed out.
     read: u64,
 }
 
 impl<R: Read> Bytes<R> {
     pub(crate) fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; CHUNK].into(), from: 0, to: 0, read: 0 }
+        Self { input: BufReader::with_capacity(CHUNK, input), read: 0 }
     }
 
     /// Bytes that were handed out.
@@ -25,40 +22,26 @@ impl<R: Read> Bytes<R> {
         self.read
     }
 
-    /// Reads on where the buffer is empty; `false` at the end of the input.
-    fn fill(&mut self) -> io::Result<bool> {
-        while self.from == self.to {
-            match self.input.read(&mut self.buffer) {
-                Ok(0) => return Ok(false),
-                Ok(count) => (self.from, self.to) = (0, count),
+    pub(crate) fn next(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            match self.input.fill_buf() {
+                Ok([]) => return Ok(None),
+                Ok(&[byte, ..]) => {
+                    self.input.consume(1);
+                    self.read += 1;
+                    return Ok(Some(byte));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(true)
-    }
-
-    pub(crate) fn next(&mut self) -> io::Result<Option<u8>> {
-        if !self.fill()? {
-            return Ok(None);
-        }
-        let byte = self.buffer[self.from];
-        self.from += 1;
-        self.read += 1;
-        Ok(Some(byte))
     }
 
     /// Appends `count` bytes to a buffer, or all that are left; returns their number.
     pub(crate) fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
-        let mut left = count;
-        while left > 0 && self.fill()? {
-            let chunk = &self.buffer[self.from..self.to];
-            let chunk = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-            into.extend_from_slice(chunk);
-            self.from += chunk.len();
-            self.read += chunk.len() as u64;
-            left -= chunk.len() as u64;
-        }
-        Ok(count - left)
+        let before = into.len();
+        let copied = self.input.by_ref().take(count).read_to_end(into);
+        self.read += (into.len() - before) as u64;
+        copied.map(|copied| copied as u64)
     }
 }

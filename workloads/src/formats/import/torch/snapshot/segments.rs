@@ -11,18 +11,9 @@ use crate::formats::import::Segment;
 /// Memory that is held now, and all that was.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// First byte to the rest; the ranges do not overlap.
-    now: BTreeMap<u64, Range>,
+    /// By the first byte, each with the step at which it came; they do not overlap.
+    now: BTreeMap<u64, (Piece, u64)>,
     all: Vec<Segment>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    end: u64,
-    since: u64,
-    stream: u64,
-    pool: (u64, u64),
-    is_mapped: bool,
 }
 
 /// A range of addresses that an event or a final segment names.
@@ -40,6 +31,11 @@ impl Piece {
         self.address.saturating_add(self.size)
     }
 
+    /// The part between two addresses.
+    const fn part(self, from: u64, to: u64) -> Self {
+        Self { address: from, size: to - from, ..self }
+    }
+
     fn segment(self, steps: (u64, u64)) -> Segment {
         let Self { address, size, stream, pool, is_mapped } = self;
         Segment { address, size, steps, stream, pool, is_mapped }
@@ -51,9 +47,12 @@ impl Held {
     pub(crate) fn take(&mut self, piece: Piece, step: u64) {
         // What a hole in the history kept from being given back was given back by now.
         self.cut(piece, step);
-        let Piece { stream, pool, is_mapped, .. } = piece;
+        self.keep(piece.part(piece.address, piece.end()), step);
+    }
+
+    fn keep(&mut self, piece: Piece, since: u64) {
         if piece.size > 0 {
-            self.now.insert(piece.address, Range { end: piece.end(), since: step, stream, pool, is_mapped });
+            self.now.insert(piece.address, (piece, since));
         }
     }
 
@@ -66,49 +65,40 @@ impl Held {
 
     /// Ends what lies in a range; gives the parts of the range in which nothing lay.
     fn cut(&mut self, piece: Piece, step: u64) -> Vec<Piece> {
-        let end = piece.end();
-        let mut inside: Vec<(u64, Range)> =
-            self.now.range(piece.address..end).map(|(&from, &range)| (from, range)).collect();
-        let before = self.now.range(..piece.address).next_back().map(|(&from, &range)| (from, range));
-        if let Some((from, range)) = before.filter(|(_, range)| range.end > piece.address) {
-            inside.insert(0, (from, range));
-        }
+        let before = self.now.range(..piece.address).next_back().map(|(_, &held)| held);
+        let before = before.filter(|(held, _)| held.end() > piece.address);
+        let inside = self.now.range(piece.address..piece.end()).map(|(_, &held)| held);
+        let inside: Vec<(Piece, u64)> = before.into_iter().chain(inside).collect();
         let mut gaps = Vec::new();
         let mut at = piece.address;
-        for (from, range) in inside {
-            self.now.remove(&from);
-            let (low, high) = (from.max(piece.address), range.end.min(end));
-            self.end(low, high, range, step);
-            if from < low {
-                self.now.insert(from, Range { end: low, ..range });
-            }
-            if high < range.end {
-                self.now.insert(high, range);
-            }
+        for (held, since) in inside {
+            self.now.remove(&held.address);
+            let (low, high) = (held.address.max(piece.address), held.end().min(piece.end()));
+            self.end(held.part(low, high), since, step);
+            self.keep(held.part(held.address, low), since);
+            self.keep(held.part(high, held.end()), since);
             if at < low {
-                gaps.push(Piece { address: at, size: low - at, ..piece });
+                gaps.push(piece.part(at, low));
             }
             at = high;
         }
-        if at < end {
-            gaps.push(Piece { address: at, size: end - at, ..piece });
+        if at < piece.end() {
+            gaps.push(piece.part(at, piece.end()));
         }
         gaps
     }
 
-    fn end(&mut self, low: u64, high: u64, range: Range, step: u64) {
-        if range.since < step {
-            let Range { stream, pool, is_mapped, .. } = range;
-            let piece = Piece { address: low, size: high - low, stream, pool, is_mapped };
-            self.all.push(piece.segment((range.since, step)));
+    fn end(&mut self, piece: Piece, since: u64, step: u64) {
+        if since < step {
+            self.all.push(piece.segment((since, step)));
         }
     }
 
     /// All that was held until `end`, given what is held then.
     pub(crate) fn finish(mut self, last: &[Piece], end: u64) -> Vec<Segment> {
         let mut held = std::mem::take(&mut self.now);
-        for (&from, &range) in &held {
-            self.end(from, range.end, range, end);
+        for &(piece, since) in held.values() {
+            self.end(piece, since, end);
         }
         for &piece in last {
             self.now = held;
