@@ -26,6 +26,7 @@
 //! The sizes of cuDNN's workspace and reserve space are unknown. As in the recorded traces, they are assumed: 16 and 24
 //! bytes for each unit, layer and token, and another 256 KiB for the workspace.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::tape::{Block, FLOAT, Tape};
@@ -138,13 +139,13 @@ pub struct Sentences {
 #[must_use]
 pub fn iteration(sentences: &Sentences) -> Trace {
     let mut net = Net::new(sentences);
-    let embedded = net.embed();
-    let encoded = net.encode();
-    let decoded = net.decode(&encoded);
-    let loss = net.loss();
-    net.forget(&embedded, &encoded, &decoded);
-    let start = net.backward();
-    net.release(&embedded, &encoded, &decoded, &loss, start);
+    net.embed();
+    net.encode();
+    net.decode();
+    net.loss();
+    net.forget();
+    net.backward();
+    net.release();
     let mut trace = net.tape.trace().expect("sizes fit 64 bits");
     for (key, value) in [
         ("framework", "Chainer 3.0.0rc1 with CuPy 2.0.0rc1, by rule"),
@@ -166,6 +167,10 @@ enum Lists {
 
 struct Net<'s> {
     tape: Tape,
+    /// Blocks that the graph keeps, by their part of the net and their name.
+    kept: BTreeMap<(&'static str, &'static str), Block>,
+    /// The target sentences with an end token before, then with one after.
+    ended: Vec<Block>,
     sentences: &'s Sentences,
     batch: u64,
     source_tokens: u64,
@@ -175,61 +180,14 @@ struct Net<'s> {
     applied: u32,
 }
 
-/// The inputs and their vectors that the graph keeps.
-struct Embedded {
-    source: Block,
-    target: Block,
-    end: Block,
-    /// The target sentences with an end token before, then with one after.
-    ended: Vec<Block>,
-    joined_source: Block,
-    joined_target: Block,
-    source_vectors: Block,
-    target_vectors: Block,
-    hidden: Block,
-    cell: Block,
-}
-
-/// The blocks of an LSTM call that the graph keeps.
-struct Lstm {
-    by_step: Block,
-    output: Block,
-    weights: Block,
-    workspace: Block,
-    reserve: Block,
-}
-
-struct Encoded {
-    lstm: Lstm,
-    /// Hidden and cell state, in the decoder's order of sentences.
-    states: [Block; 2],
-    /// The same, in the encoder's order of sentences.
-    own_states: [Block; 2],
-    by_sentence: Block,
-}
-
-struct Decoded {
-    lstm: Lstm,
-    states: [Block; 2],
-    by_sentence: Block,
-}
-
-/// The blocks that the graph keeps after the decoder.
-struct Loss {
-    outputs: Block,
-    targets: Block,
-    scores: Block,
-    softmax: Block,
-    coefficient: Block,
-}
-
 impl<'s> Net<'s> {
     fn new(sentences: &'s Sentences) -> Self {
         assert!(!sentences.sources.is_empty(), "a batch has sentences");
         let batch = sentences.sources.len() as u64;
         let source_tokens = sentences.sources.iter().sum();
         let target_tokens = sentences.target_tokens + batch;
-        Self { tape: Tape::default(), sentences, batch, source_tokens, target_tokens, applied: 0 }
+        let (tape, kept, ended) = Default::default();
+        Self { tape, kept, ended, sentences, batch, source_tokens, target_tokens, applied: 0 }
     }
 
     /// The name of the next function.
@@ -254,6 +212,20 @@ impl<'s> Net<'s> {
 
     fn free(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {
+            self.tape.free(block);
+        }
+    }
+
+    /// Requests a block that the graph keeps.
+    fn keep(&mut self, part: &'static str, name: &'static str, bytes: u64, op: &str) {
+        let block = self.tape.alloc(bytes, op);
+        self.kept.insert((part, name), block);
+    }
+
+    /// Frees blocks that the graph kept.
+    fn drop(&mut self, part: &'static str, names: &[&'static str]) {
+        for name in names {
+            let block = self.kept.remove(&(part, *name)).expect("the graph keeps it");
             self.tape.free(block);
         }
     }
@@ -295,143 +267,126 @@ impl<'s> Net<'s> {
         16 * UNITS * LAYERS * tokens + WORKSPACE
     }
 
-    /// An LSTM over vectors by step; also returns its hidden and cell state.
-    fn lstm(&mut self, by_step: Block, tokens: u64, steps: Lists) -> (Lstm, [Block; 2]) {
+    /// An LSTM over vectors by step.
+    fn lstm(&mut self, part: &'static str, tokens: u64, steps: Lists) {
         let op = self.function("NStepLSTM");
-        let hidden = self.tape.alloc(self.state(), &op);
+        self.keep(part, "hidden", self.state(), &op);
         let joined = self.concat(tokens * TOKEN, steps, 2, &op);
-        let output = self.tape.alloc(tokens * TOKEN, &op);
-        let weights = self.tape.alloc(WEIGHTS, &op);
-        let cell = self.tape.alloc(self.state(), &op);
-        let workspace = self.tape.alloc(Self::workspace(tokens), &op);
-        let reserve = self.tape.alloc(24 * UNITS * LAYERS * tokens, &op);
+        self.keep(part, "output", tokens * TOKEN, &op);
+        self.keep(part, "weights", WEIGHTS, &op);
+        self.keep(part, "cell", self.state(), &op);
+        self.keep(part, "workspace", Self::workspace(tokens), &op);
+        self.keep(part, "reserve", 24 * UNITS * LAYERS * tokens, &op);
         self.free([joined]);
-        (Lstm { by_step, output, weights, workspace, reserve }, [hidden, cell])
     }
 
-    /// Reorders both states and frees the old ones.
-    fn reorder(&mut self, [hidden, cell]: [Block; 2]) -> [Block; 2] {
-        [cell, hidden].map(|old| {
+    /// An LSTM over vectors by sentence, with its states in the order of the sentences.
+    fn recur(&mut self, part: &'static str, tokens: u64, steps: Lists) {
+        let op = self.function("TransposeSequence");
+        let by_step = self.transpose(tokens, Lists::Sentences, steps, &op);
+        self.kept.insert((part, "by step"), by_step);
+        self.lstm(part, tokens, steps);
+        for state in ["cell", "hidden"] {
             let op = self.function("Permutate");
-            let new = self.permutate(&op);
-            self.free([old]);
-            new
-        })
+            let ordered = self.permutate(&op);
+            self.drop(part, &[state]);
+            self.kept.insert((part, state), ordered);
+        }
+        let op = self.function("TransposeSequence");
+        let by_sentence = self.transpose(tokens, steps, Lists::Sentences, &op);
+        self.kept.insert((part, "by sentence"), by_sentence);
     }
 
-    fn embed(&mut self) -> Embedded {
-        let (source_tokens, target_tokens) = (self.source_tokens, self.target_tokens);
-        let source = self.tape.alloc(4 * source_tokens, "fwd");
-        let target = self.tape.alloc(4 * self.sentences.target_tokens, "fwd");
-        let end = self.tape.alloc(4, "fwd");
-        // All are below the size that requests are rounded up to.
-        let ended = (0..2 * self.batch).map(|_| {
+    fn embed(&mut self) {
+        self.keep("net", "source", 4 * self.source_tokens, "fwd");
+        self.keep("net", "target", 4 * self.sentences.target_tokens, "fwd");
+        self.keep("net", "end", 4, "fwd");
+        for _ in 0..2 * self.batch {
             let op = self.function("Concat");
-            self.tape.alloc(4 * (LONGEST + 1), &op)
-        });
-        let ended = ended.collect();
-        let mut joined_vectors = |tokens: u64| {
+            // Below the size that requests are rounded up to.
+            self.ended.push(self.tape.alloc(4 * (LONGEST + 1), &op));
+        }
+        for (part, tokens) in [("encoder", self.source_tokens), ("decoder", self.target_tokens)] {
             let op = self.function("Concat");
             let joined = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+            self.kept.insert((part, "joined"), joined);
             let op = self.function("EmbedIDFunction");
-            let vectors = self.tape.alloc(tokens * TOKEN, &op);
+            self.keep(part, "vectors", tokens * TOKEN, &op);
             // The split into sentences is a function that requests nothing.
             self.applied += 1;
-            (joined, vectors)
-        };
-        let (joined_source, source_vectors) = joined_vectors(source_tokens);
-        let (joined_target, target_vectors) = joined_vectors(target_tokens);
-        let [hidden, cell] = [(); 2].map(|()| self.tape.alloc(self.state(), "fwd"));
-        Embedded {
-            source,
-            target,
-            end,
-            ended,
-            joined_source,
-            joined_target,
-            source_vectors,
-            target_vectors,
-            hidden,
-            cell,
+        }
+        self.keep("net", "hidden", self.state(), "fwd");
+        self.keep("net", "cell", self.state(), "fwd");
+    }
+
+    fn encode(&mut self) {
+        self.recur("encoder", self.source_tokens, Lists::SourceSteps);
+        // Both states, in the decoder's order of sentences.
+        for state in ["first", "second"] {
+            let op = self.function("Permutate");
+            let ordered = self.permutate(&op);
+            self.kept.insert(("encoder", state), ordered);
         }
     }
 
-    fn encode(&mut self) -> Encoded {
-        let tokens = self.source_tokens;
-        let op = self.function("TransposeSequence");
-        let by_step = self.transpose(tokens, Lists::Sentences, Lists::SourceSteps, &op);
-        let (lstm, states) = self.lstm(by_step, tokens, Lists::SourceSteps);
-        let own_states = self.reorder(states);
-        let op = self.function("TransposeSequence");
-        let by_sentence = self.transpose(tokens, Lists::SourceSteps, Lists::Sentences, &op);
-        let states = [(); 2].map(|()| {
-            let op = self.function("Permutate");
-            self.permutate(&op)
-        });
-        Encoded { lstm, states, own_states, by_sentence }
+    fn decode(&mut self) {
+        self.recur("decoder", self.target_tokens, Lists::TargetSteps);
+        self.drop("encoder", &["by sentence"]);
+        self.drop("decoder", &["cell"]);
     }
 
-    fn decode(&mut self, encoded: &Encoded) -> Decoded {
-        let tokens = self.target_tokens;
-        let op = self.function("TransposeSequence");
-        let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, &op);
-        let (lstm, states) = self.lstm(by_step, tokens, Lists::TargetSteps);
-        let states = self.reorder(states);
-        let op = self.function("TransposeSequence");
-        let by_sentence = self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, &op);
-        self.free([encoded.by_sentence, states[0]]);
-        Decoded { lstm, states, by_sentence }
-    }
-
-    fn loss(&mut self) -> Loss {
+    fn loss(&mut self) {
         let tokens = self.target_tokens;
         let op = self.function("Concat");
         let outputs = self.concat(tokens * TOKEN, Lists::Sentences, 2, &op);
+        self.kept.insert(("loss", "outputs"), outputs);
         let op = self.function("Concat");
         let targets = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+        self.kept.insert(("loss", "targets"), targets);
         let op = self.function("LinearFunction");
-        let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
-        let (softmax, coefficient, losses) = self.cross_entropy();
+        self.keep("loss", "scores", tokens * VOCABULARY * FLOAT, &op);
+        let losses = self.cross_entropy();
         let op = self.function("Sum");
         let sum = self.tape.alloc(FLOAT, &op);
         self.free([losses, sum]);
         let perplexity = [(); 2].map(|()| self.tape.alloc(FLOAT, "fwd"));
         self.free(perplexity);
-        Loss { outputs, targets, scores, softmax, coefficient }
     }
 
-    /// Returns the softmax, the coefficient, and the loss of each token.
-    fn cross_entropy(&mut self) -> (Block, Block, Block) {
+    /// Returns the loss of each token.
+    fn cross_entropy(&mut self) -> Block {
         let tokens = self.target_tokens;
         let op = self.function("SoftmaxCrossEntropy");
         let logarithms = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
-        let softmax = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
+        self.keep("loss", "softmax", tokens * VOCABULARY * FLOAT, &op);
         let is_counted = self.tape.alloc(tokens, &op);
         let count = self.tape.alloc(8, &op);
         self.free([is_counted]);
         let most = self.tape.alloc(8, &op);
         self.free([count]);
-        let coefficient = self.tape.alloc(FLOAT, &op);
+        self.keep("loss", "coefficient", FLOAT, &op);
         let losses = self.tape.alloc(FLOAT * tokens, &op);
         self.free([logarithms, most]);
-        (softmax, coefficient, losses)
+        losses
     }
 
     /// Frees the blocks that are dropped after the forward pass.
-    fn forget(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded) {
-        let (before, behind) = embedded.ended.split_at(embedded.ended.len() / 2);
+    fn forget(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        let (before, behind) = ended.split_at(ended.len() / 2);
         self.free(before.iter().rev().copied());
         self.free(behind.iter().rev().copied());
-        self.free([embedded.source_vectors, embedded.target_vectors]);
-        self.free(encoded.own_states);
-        self.free([decoded.states[1], decoded.by_sentence, embedded.end]);
+        self.drop("encoder", &["vectors"]);
+        self.drop("decoder", &["vectors"]);
+        self.drop("encoder", &["cell", "hidden"]);
+        self.drop("decoder", &["hidden", "by sentence"]);
+        self.drop("net", &["end"]);
     }
 
-    /// Returns the gradient that it starts from.
-    fn backward(&mut self) -> Block {
+    fn backward(&mut self) {
         let tokens = self.target_tokens;
         // The initial gradient is requested between the passes.
-        let start = self.tape.alloc(FLOAT, "fwd");
+        self.keep("loss", "gradient", FLOAT, "fwd");
         let scaled = self.tape.alloc(FLOAT, "bwd:MulConstant/MulConstant");
         let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, "bwd:SoftmaxCrossEntropy");
         self.free([scaled]);
@@ -444,7 +399,6 @@ impl<'s> Net<'s> {
             self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
         self.free([inputs]);
         self.encoder_backward(states, by_sentence);
-        start
     }
 
     /// Returns the gradients of the inputs by step and of both states.
@@ -489,22 +443,15 @@ impl<'s> Net<'s> {
     }
 
     /// Drops the graph with its loss.
-    fn release(
-        &mut self,
-        embedded: &Embedded,
-        encoded: &Encoded,
-        decoded: &Decoded,
-        loss: &Loss,
-        start: Block,
-    ) {
-        let of = |lstm: &Lstm| [lstm.weights, lstm.workspace, lstm.reserve, lstm.output];
-        self.free([loss.softmax, loss.coefficient, loss.targets]);
-        self.free(of(&decoded.lstm));
-        self.free([decoded.lstm.by_step, encoded.states[1], encoded.states[0]]);
-        self.free([loss.outputs, loss.scores, start]);
-        self.free(of(&encoded.lstm));
-        self.free([embedded.joined_source, encoded.lstm.by_step, embedded.cell, embedded.hidden]);
-        self.free([embedded.joined_target, embedded.source, embedded.target]);
+    fn release(&mut self) {
+        self.drop("loss", &["softmax", "coefficient", "targets"]);
+        self.drop("decoder", &["weights", "workspace", "reserve", "output", "by step"]);
+        self.drop("encoder", &["second", "first"]);
+        self.drop("loss", &["outputs", "scores", "gradient"]);
+        self.drop("encoder", &["weights", "workspace", "reserve", "output", "joined", "by step"]);
+        self.drop("net", &["cell", "hidden"]);
+        self.drop("decoder", &["joined"]);
+        self.drop("net", &["source", "target"]);
     }
 }
 
