@@ -151,14 +151,9 @@ fn is_begin(name: &str) -> bool {
 
 /// The requests and frees of a trace in order, each with its step in the file.
 fn calls(trace: &Trace) -> Vec<(u64, Call)> {
-    let life = |id: BufferId| {
-        let live = trace.instance.buffer(id).live;
-        let ranked = (u64::from(live.start().get()), u64::from(live.end().get()));
-        trace.labels.buffers[id.index()].original_steps.unwrap_or(ranked)
-    };
     let step = |call: Call| match call {
-        Call::Alloc(id) => life(id).0,
-        Call::Free(id) => life(id).1,
+        Call::Alloc(id) => trace.life(id.index()).0,
+        Call::Free(id) => trace.life(id.index()).1,
     };
     Requests::new(&trace.instance).events().map(|call| (step(call), call)).collect()
 }

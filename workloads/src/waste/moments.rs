@@ -30,15 +30,8 @@ pub fn reserved_at(segments: &[Segment], step: u64) -> u64 {
     held.map(|segment| segment.size).fold(0, u64::saturating_add)
 }
 
-/// The life of a buffer in the steps of the file.
-fn life(trace: &Trace, index: usize) -> (u64, u64) {
-    let live = trace.instance.buffers()[index].live;
-    let ranked = || (u64::from(live.start().get()), u64::from(live.end().get()));
-    trace.labels.buffers[index].original_steps.unwrap_or_else(ranked)
-}
-
 pub(super) fn is_live(trace: &Trace, index: usize, step: u64) -> bool {
-    let (start, end) = life(trace, index);
+    let (start, end) = trace.life(index);
     (start..end).contains(&step)
 }
 
@@ -57,7 +50,7 @@ pub(super) fn moment(trace: &Trace, segments: &[Segment]) -> u64 {
         changes.extend([(segment.steps.0, size, 0), (segment.steps.1, -size, 0)]);
     }
     for (index, buffer) in trace.instance.buffers().iter().enumerate() {
-        let (start, end) = life(trace, index);
+        let (start, end) = trace.life(index);
         let size = i128::from(buffer.size.get());
         changes.extend([(start, 0, size), (end, 0, -size)]);
     }

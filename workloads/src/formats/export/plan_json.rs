@@ -65,9 +65,8 @@ pub fn write_plan_json(trace: &Trace, plan: &Plan) -> Vec<u8> {
         load: load.bytes.get(),
     });
     let rows = trace.instance.buffers().iter().zip(labels).zip(plan.offsets.iter().zip(overwrites));
-    let buffers = rows.map(|((buffer, label), (offset, overwrites))| {
-        let steps = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
-        let (lower, upper) = label.original_steps.unwrap_or(steps);
+    let buffers = rows.enumerate().map(|(index, ((buffer, label), (offset, overwrites)))| {
+        let (lower, upper) = trace.life(index);
         BufferObject {
             id: &label.name,
             lower,

@@ -38,6 +38,13 @@ impl Trace {
         self.labels.metadata.insert(0, ("workload".to_owned(), key.to_owned()));
     }
 
+    /// The life of a buffer in the steps of the file.
+    pub(crate) fn life(&self, buffer: usize) -> (u64, u64) {
+        let live = self.instance.buffers()[buffer].live;
+        let ranked = (u64::from(live.start().get()), u64::from(live.end().get()));
+        self.labels.buffers[buffer].original_steps.unwrap_or(ranked)
+    }
+
     /// Nanoseconds of a step as the file has it, where the file says that steps are times (`# step-unit: us`).
     ///
     /// ```
