@@ -254,34 +254,6 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     planlab_workloads::formats::read_bytes("f", bytes, ReadOptions::default().limits).expect("readable")
 }
 
-#[test]
-fn messages_that_lie_in_each_other_without_end_are_refused() {
-    // An attribute that holds a graph, which holds a node, which holds an attribute ...
-    let mut deep = Vec::new();
-    for _ in 0..2000 {
-        for number in [6, 5, 1] {
-            let mut length = deep.len();
-            let mut head = vec![number << 3 | 2];
-            while length > 127 {
-                head.push(u8::try_from(length & 127).expect("seven bits") | 128);
-                length >>= 7;
-            }
-            head.push(u8::try_from(length).expect("seven bits"));
-            deep = [head, deep].concat();
-        }
-    }
-    let mut model = vec![8, 9, 7 << 3 | 2];
-    let mut length = deep.len();
-    while length > 127 {
-        model.push(u8::try_from(length & 127).expect("seven bits") | 128);
-        length >>= 7;
-    }
-    model.push(u8::try_from(length).expect("seven bits"));
-    model.extend(deep);
-    let error = import("m.onnx", &model).expect_err("deep");
-    assert!(error.byte().is_some() && error.reason().contains("recursion limit"), "{error}");
-}
-
 /// The figures are from a script that reads the model through TensorFlow's own classes (`schema_py_generated`).
 #[test]
 fn a_tflite_models_buffers_are_those_of_an_independent_count() {

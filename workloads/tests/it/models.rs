@@ -47,14 +47,6 @@ fn resnet50_has_the_feature_maps_that_are_published() {
 }
 
 #[test]
-fn chainers_rules_give_the_optima_of_the_paper() {
-    for (net, optimum) in [("alexnet", 10_169_344), ("googlenet", 12_202_496)] {
-        let trace = spec(&format!("model/{net}/infer/b1/chainer")).trace().expect("it has rules");
-        assert_eq!(trace.instance.load().bytes.get(), optimum, "{net}");
-    }
-}
-
-#[test]
 fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
     for model in models::models() {
         // Sampled sentences are not proportional to the batch.

@@ -64,13 +64,6 @@ impl Window {
         self
     }
 
-    /// Sets the dilation. Default: 1.
-    #[must_use]
-    pub const fn dilated(mut self, dilation: u64) -> Self {
-        self.dilation = [dilation; 3];
-        self
-    }
-
     /// Rounds the output size up: a last window may reach past the end. Default: rounded down.
     #[must_use]
     pub const fn covering(mut self) -> Self {
