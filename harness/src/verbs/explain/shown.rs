@@ -52,7 +52,7 @@ fn title(explained: &Explained<'_>) -> String {
 /// Why this trace, if the file has several.
 fn others(explained: &Explained<'_>) -> Option<String> {
     let why = explained.why?;
-    let one = |other: &super::Summary| match other.reserved {
+    let one = |other: &super::choice::Summary| match other.reserved {
         Some(reserved) => format!("{} (reserved {})", other.name, size(reserved)),
         None => format!("{} (load {})", other.name, size(other.load)),
     };
